@@ -1,0 +1,67 @@
+# What a person types; the build itself is in CMakeLists.txt. TEST=part runs some tests only.
+# One test program: build-dev/tests/unit_base_buf [part of a test's name].
+PORT ?= 7379
+DIR ?= ./data
+AREA ?=
+TEST ?=
+SECONDS ?= 60
+JOBS ?= 2
+
+GENERATOR = $(shell command -v ninja >/dev/null || echo '-G "Unix Makefiles"')
+configure = cmake --preset $(1) $(GENERATOR) >/dev/null
+build = $(call configure,$(1)) && cmake --build --preset $(1) -j $(JOBS)
+run_tests = /usr/bin/python3 tools/run_tests.py --jobs $(JOBS) --timeout 300 $(1) $(TEST)
+
+.PHONY: all run test test-long bench check check-san fuzz format clean
+
+all:
+	tools/deps.sh build
+	$(call build,release)
+
+run: all
+	exec build/terraced --port $(PORT) --dir $(DIR)
+
+test:
+	@tools/deps.sh test
+	@$(call build,dev)
+	@$(call run_tests,build-dev)
+
+test-long:
+	TERRACE_LONG=1 $(MAKE) --no-print-directory test
+
+bench:
+	tools/deps.sh bench
+	$(call build,release) --target all benches
+	tools/bench.sh build $(AREA)
+
+check:
+	tools/deps.sh check
+	tools/check_format.sh
+	tools/check_headers.sh
+	/usr/bin/python3 tools/check_layers.py
+	/usr/bin/python3 tools/check_sizes.py
+	$(call build,dev)
+	cmake --preset dev $(GENERATOR) -B build-clang -DCMAKE_C_COMPILER=clang >/dev/null
+	cmake --build build-clang -j $(JOBS)
+	tools/check_tidy.sh build-clang
+
+check-san:
+	tools/deps.sh test
+	$(call build,asan)
+	$(call run_tests,build-asan)
+	$(call build,tsan)
+	$(call run_tests,build-tsan)
+
+fuzz:
+	tools/deps.sh test
+	@test -n "$(TARGET)" || { echo "make fuzz TARGET=resp SECONDS=60"; exit 2; }
+	$(call build,fuzz) --target fuzz_$(TARGET)
+	mkdir -p build-fuzz/corpus/$(TARGET) tests/fuzz/corpus/$(TARGET)
+	build-fuzz/tests/fuzz_$(TARGET) -max_total_time=$(SECONDS) -artifact_prefix=build-fuzz/ \
+	    build-fuzz/corpus/$(TARGET) tests/fuzz/corpus/$(TARGET)
+
+format:
+	tools/check_format.sh fix
+
+clean:
+	rm -rf build build-dev build-asan build-tsan build-fuzz build-clang

@@ -1,0 +1,31 @@
+/* limits.h - everything that grows has its limit here. */
+#pragma once
+
+#include <stddef.h>
+#include <stdint.h>
+
+enum {
+    STORE_SPACES_MAX = 256,
+    STORE_PREFIXES_MAX = 32767, /* 15 bits in every hot entry */
+    STORE_PREFIX_BYTES_MAX = 255,
+    STORE_GROUP_KEY_BYTES_MAX = 64 * 1024, /* after the prefix; 17 bits in a hot entry */
+    STORE_LENGTH_KEY_BYTES_MAX = 255,      /* prefix and group key where a length byte is stored */
+    STORE_SUFFIX_BYTES_MAX = 64 * 1024 * 1024,
+    STORE_VALUE_BYTES_MAX = 512 * 1024 * 1024 + 4096, /* Redis's 512 MiB and a row header */
+    STORE_COMMIT_BYTES_MAX = 1024 * 1024 * 1024,      /* encoded; also a turn's */
+    STORE_COUNTERS_MAX = 4096,
+    STORE_COUNTER_NAME_BYTES_MAX = 255,
+    STORE_DROP_POINT_ROWS_MAX = 64, /* up to this many rows a drop is written as point deletes */
+
+    JOURNAL_FRAME_BODY_BYTES_MAX = 64 * 1024 * 1024,
+    JOURNAL_HEADER_BYTES_MAX = 2 * 1024 * 1024,
+    JOURNAL_UNSYNCED_BYTES_MAX = 64 * 1024 * 1024, /* kept in memory until they are synced */
+    FLUSH_RUN_COUNT_MAX = 64, /* segments of a unit; more only where they are glued */
+    FLUSH_RUN_WRITE_BYTES = 256 * 1024,
+    FLUSH_RUN_READ_BYTES = 128 * 1024,       /* buffer of one run in the merge */
+    FLUSH_DROP_KEYS_BYTES_MAX = 1024 * 1024, /* of a drop's point deletes; else a range delete */
+    PATH_BYTES_MAX = 4096,
+};
+_Static_assert(STORE_VALUE_BYTES_MAX < (1 << 30), "a hot entry holds 30 bits of value length");
+_Static_assert((uint64_t)STORE_COMMIT_BYTES_MAX + (1 << 20) < INT32_MAX,
+               "offsets in a turn fit 31 bits");

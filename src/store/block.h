@@ -1,0 +1,108 @@
+/* block.h - packed sorted rows of one group: the unit of residency in the hot tier.
+ *
+ *   OFFSET  SIZE  WHAT (in memory only)
+ *   0       16    struct block
+ *   16      ..    entries, in the order they came; holes are counted as garbage
+ *   ..      ..    free
+ *   size-2n 2n    offsets of the entries in suffix order, the first at the very end
+ * Entry:
+ *   1       flags (enum entry_flags)
+ *   ENTRY_OUT: 8   pointer to a struct block_out with suffix and value
+ *   otherwise  v   uvarint length of the suffix, then the suffix; rows: uvarint length of the
+ *                  value, then the value
+ * A block is as large as its allocator size class, so it grows by classes and wastes little.
+ *
+ * ENTRY_GAP says that the interval between this entry and the one before it in the group is open:
+ * the engine may have rows there. A tombstone says that its suffix has no row.
+ *
+ * Invariants:
+ *   (1) count > 0 except for a block just made; suffixes strictly ascend.
+ *   (2) size <= BLOCK_BYTES_MAX; an entry that would take more than BLOCK_INLINE_MAX is out of
+ * line. (3) live counts the entries that are rows.
+ *
+ * Ownership: a block owns its block_outs; an operation that returns one gives it away.
+ * Threads: the executor. */
+#pragma once
+
+#include "base/bytes.h"
+#include "store/meter.h"
+
+enum {
+    BLOCK_BYTES_MAX = 2048,
+    BLOCK_INLINE_MAX = 512,
+};
+
+enum entry_flags {
+    ENTRY_GAP = 1,  /* the interval on its left is open */
+    ENTRY_TOMB = 2, /* no row here */
+    ENTRY_OUT = 4,  /* suffix and value are out of line */
+};
+
+struct block_out {
+    uint32_t segment; /* for the meter */
+    uint32_t suffix_len;
+    uint32_t value_len;
+    uint8_t bytes[];
+};
+
+struct block {
+    uint32_t segment; /* of the last change */
+    uint16_t size;
+    uint16_t count;
+    uint16_t live;
+    uint16_t heap_end; /* entries end here */
+    uint16_t garbage;
+    uint8_t ref; /* CLOCK */
+    uint8_t unused;
+};
+_Static_assert(sizeof(struct block) == 16, "drawn above");
+
+struct entry { /* decoded; borrowed from the block */
+    uint8_t flags;
+    struct bytes suffix;
+    struct bytes value; /* as packed by the space */
+    struct block_out *out;
+};
+
+struct block *block_new(struct meter *meter, uint32_t segment);
+/* Frees the block and its out-of-line entries. NULL is allowed. */
+void block_free(struct block *block, struct meter *meter);
+
+/* Moves the block's bytes to a newer segment. Never to an older one. */
+void block_stamp(struct block *block, struct meter *meter, uint32_t segment);
+
+/* The first entry at or above the suffix; *ret_exact whether it is equal. */
+uint16_t block_find(const struct block *block, struct bytes suffix, bool *ret_exact);
+struct entry block_entry(const struct block *block, uint16_t index);
+uint8_t block_flags(const struct block *block, uint16_t index);
+void block_flags_set(struct block *block, uint16_t index, uint8_t flags); /* GAP only */
+
+/* Makes the out-of-line form; NULL: no memory. */
+struct block_out *block_out_new(struct bytes suffix, struct bytes value, uint32_t segment,
+                                struct meter *meter);
+void block_out_free(struct block_out *out, struct meter *meter);
+
+enum block_answer { BLOCK_OK, BLOCK_FULL, BLOCK_NOMEM };
+/* Inserts before index. The block may move: *block is updated. BLOCK_FULL: it has to be split.
+ * `out` (may be NULL) is taken on BLOCK_OK; then suffix and value come from it. */
+enum block_answer block_insert(struct block **block, struct meter *meter, uint16_t index,
+                               uint8_t flags, struct bytes suffix, struct bytes value,
+                               struct block_out *out);
+/* Removes; *ret_out (may be NULL: it is freed) takes what was out of line. */
+void block_remove(struct block **block, struct meter *meter, uint16_t index,
+                  struct block_out **ret_out);
+/* Moves the entries from index on to a new block with the same stamp. */
+struct block *block_split(struct block **block, struct meter *meter, uint16_t index);
+/* Appends all entries of right and frees it, if they fit well; false: nothing was done. */
+bool block_merge(struct block **left, struct block *right, struct meter *meter);
+/* The index that halves the bytes: 1 .. count-1. */
+uint16_t block_middle(const struct block *block);
+/* Live entries before index. */
+uint16_t block_live_before(const struct block *block, uint16_t index);
+/* Checks the invariants; for tests and fuzzing. */
+void block_check(const struct block *block);
+
+static inline bool entry_fits_inline(size_t suffix_len, size_t value_len)
+{
+    return suffix_len + value_len <= BLOCK_INLINE_MAX - 8;
+}

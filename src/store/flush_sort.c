@@ -1,0 +1,519 @@
+/* SORT: one sealed segment becomes one run.
+ *
+ * Rows are built in memory exactly as they stand in the run file; what is sorted are pairs of an
+ * 8-byte piece of the key and a pointer. Keys of a store share long prefixes (space, length,
+ * namespace, LSN), so the piece moves: rows whose pieces are equal are sorted again by the next 8
+ * bytes. Each piece is sorted by radix, which passes over the bytes that do not differ. */
+#include "store/flush_int.h"
+
+#include "base/mem.h"
+#include "store/record.h"
+
+#include "base/banned.h"
+
+enum {
+    SORT_BLOCK_BYTES = 1024 * 1024, /* rows are built in blocks of this size */
+    SORT_SMALL_COUNT = 12,          /* compared row by row */
+    SORT_INSERT_COUNT = 48,         /* pieces sorted by insertion */
+    SORT_AHEAD = 16,                /* rows prefetched */
+    PIECE_BYTES = 8,
+};
+
+struct item {
+    uint64_t piece; /* big-endian bytes of the key at the depth being sorted, filled up with 0 */
+    const uint8_t *row;
+};
+
+struct flush__sorter {
+    struct arena arena; /* the blocks */
+    uint8_t *at;        /* room in the newest block */
+    uint8_t *end;
+    struct item *item;
+    struct item *other; /* room for the radix passes; as long as item */
+    size_t item_count;
+    size_t item_cap;
+};
+
+struct flush__sorter *flush__sorter_new(void)
+{
+    struct flush__sorter *sorter = mem_zalloc(sizeof *sorter);
+    arena_init(&sorter->arena);
+    return sorter;
+}
+
+static void sorter_clear(struct flush__sorter *sorter)
+{
+    arena_clear(&sorter->arena);
+    sorter->at = sorter->end = NULL;
+    sorter->item_count = 0;
+}
+
+void flush__sorter_free(struct flush__sorter *sorter)
+{
+    if (!sorter)
+        return;
+    arena_done(&sorter->arena);
+    mem_free(sorter->item);
+    mem_free(sorter->other);
+    mem_free(sorter);
+}
+
+/* ---- collecting ---- */
+
+static uint64_t row_piece(const uint8_t *row, size_t depth)
+{
+    size_t key_len = flush__row_key_len(row);
+    const uint8_t *key = row + FLUSH_ROW_HEADER_BYTES;
+    if (LIKELY(key_len >= depth + PIECE_BYTES))
+        return be64_get(key + depth);
+    uint8_t piece[PIECE_BYTES] = {0};
+    if (key_len > depth)
+        memcpy(piece, key + depth, key_len - depth);
+    return be64_get(piece);
+}
+
+static enum rc no_memory(size_t bytes, struct err *err)
+{
+    return err_set(err, RC_NOMEM, "could not allocate %zu bytes to sort a segment", bytes);
+}
+
+static enum rc room_reserve(struct flush__sorter *sorter, size_t bytes, struct err *err)
+{
+    if (LIKELY(bytes <= (size_t)(sorter->end - sorter->at)))
+        return RC_OK;
+    size_t block_bytes = bytes > SORT_BLOCK_BYTES ? bytes : SORT_BLOCK_BYTES;
+    uint8_t *block = arena_try_alloc(&sorter->arena, block_bytes);
+    if (!block)
+        return no_memory(block_bytes, err);
+    sorter->at = block;
+    sorter->end = block + block_bytes;
+    return RC_OK;
+}
+
+static enum rc item_add(struct flush__sorter *sorter, const uint8_t *row, struct err *err)
+{
+    if (sorter->item_count == sorter->item_cap) {
+        size_t cap = sorter->item_cap ? sorter->item_cap + sorter->item_cap / 2 : 4096;
+        struct item *item = mem_try_realloc(sorter->item, cap * sizeof *item);
+        if (!item)
+            return no_memory(cap * sizeof *item, err);
+        sorter->item = item;
+        sorter->item_cap = cap;
+    }
+    sorter->item[sorter->item_count++] = (struct item){row_piece(row, 0), row};
+    return RC_OK;
+}
+
+static enum rc row_add(struct flush__sorter *sorter, const struct space_set *spaces,
+                       enum flush__kind kind, uint32_t ordinal, const struct record *record,
+                       struct err *err)
+{
+    size_t key_room = 2 + record->group.len + record->suffix.len;
+    enum rc rc = room_reserve(sorter, FLUSH_ROW_HEADER_BYTES + key_room + record->value.len, err);
+    if (rc != RC_OK)
+        return rc;
+
+    uint8_t *row = sorter->at;
+    struct buf key = {.ptr = row + FLUSH_ROW_HEADER_BYTES, .cap = key_room, .bytes_max = key_room};
+    bool added = space_key_add(spaces, record->space, record->group, record->suffix, &key);
+    ASSERT(added);
+    ASSERT(key.ptr == row + FLUSH_ROW_HEADER_BYTES);
+    le32_put(row, (uint32_t)key.len << 2 | kind);
+    le32_put(row + 4, (uint32_t)record->value.len);
+    le32_put(row + 8, ordinal);
+    if (record->value.len > 0)
+        memcpy(key.ptr + key.len, record->value.ptr, record->value.len);
+    sorter->at = key.ptr + key.len + record->value.len;
+    return item_add(sorter, row, err);
+}
+
+/* A prefix that no group key can start with drops nothing. */
+static void prefix_add(const struct space_set *spaces, const struct record *record, uint64_t order,
+                       struct flush__drops *drops)
+{
+    const struct store_space *space = &spaces->space[record->space];
+    if (space->kind == SPACE_FIXED && record->group.len > space->fixed_bytes)
+        return;
+    if (space->kind == SPACE_LENGTH && record->group.len > STORE_LENGTH_KEY_BYTES_MAX)
+        return;
+    flush__drops_add(drops, record->space, record->group, order);
+}
+
+struct collect { /* what the records of a segment are turned into */
+    struct flush__sorter *sorter;
+    const struct space_set *spaces;
+    uint64_t ordinal;
+    uint32_t segment_index;
+    struct flush__counters *counters;
+    struct flush__drops *drops;
+};
+
+static enum rc record_check(const struct collect *collect, const struct record *record,
+                            struct err *err)
+{
+    if (collect->ordinal > UINT32_MAX)
+        return err_set(err, RC_CORRUPT, "more than 2^32 changes");
+    if (record->kind == RECORD_COUNTER_ADD)
+        return RC_OK;
+    if (record->space == SPACE_SYS || collect->spaces->space[record->space].kind == SPACE_NONE)
+        return err_set(err, RC_CORRUPT, "a change of space %u", record->space);
+    if (record->value.len > STORE_VALUE_BYTES_MAX)
+        return err_set(err, RC_CORRUPT, "a value of %zu bytes", record->value.len);
+    if (record->kind == RECORD_DROP_PREFIX)
+        return RC_OK;
+    return space_check(collect->spaces, record->space, record->group, record->suffix, err);
+}
+
+static enum rc record_collect(struct collect *collect, struct record *record, struct err *err)
+{
+    enum rc rc = record_check(collect, record, err);
+    if (rc != RC_OK)
+        return rc;
+    uint32_t ordinal = (uint32_t)collect->ordinal++;
+    enum flush__kind kind = FLUSH_PUT;
+
+    switch (record->kind) {
+    case RECORD_PUT:
+        break;
+    case RECORD_DELETE:
+        record->value = BYTES("");
+        kind = FLUSH_DELETE;
+        break;
+    case RECORD_DROP_GROUP:
+        record->suffix = record->value = BYTES("");
+        /* The only row of the group has the group's key. */
+        kind =
+            collect->spaces->space[record->space].kind == SPACE_WHOLE ? FLUSH_DELETE : FLUSH_DROP;
+        break;
+    case RECORD_DROP_PREFIX:
+        prefix_add(collect->spaces, record, (uint64_t)collect->segment_index << 32 | ordinal,
+                   collect->drops);
+        return RC_OK;
+    case RECORD_COUNTER_ADD:
+        return flush__counters_add(collect->counters, record->group, record->delta, err);
+    }
+    return row_add(collect->sorter, collect->spaces, kind, ordinal, record, err);
+}
+
+static enum rc turn_collect(struct collect *collect, struct bytes body, struct err *err)
+{
+    struct record_reader reader;
+    record_reader_init(&reader, body);
+    for (;;) {
+        enum rc rc = record_next_commit(&reader, err);
+        if (rc != RC_OK)
+            return rc == RC_NOT_FOUND ? RC_OK : rc;
+        struct record record;
+        while ((rc = record_next(&reader, &record, err)) == RC_OK) {
+            rc = record_collect(collect, &record, err);
+            if (rc != RC_OK)
+                return rc;
+        }
+        if (rc != RC_NOT_FOUND)
+            return rc;
+    }
+}
+
+static enum rc end_check(const struct flush__sort_job *job, struct segment_reader *reader,
+                         struct err *err)
+{
+    if (segment_reader_end(reader) != SEGMENT_END_CLEAN)
+        return err_set(err, RC_CORRUPT, "the sealed segment \"%s\" is damaged at %llu: %s",
+                       job->segment_path, (unsigned long long)segment_reader_offset(reader),
+                       segment_reader_reason(reader));
+    if (segment_reader_offset(reader) != job->sealed.bytes)
+        return err_set(err, RC_CORRUPT, "the segment \"%s\" ends at %llu and was sealed at %llu",
+                       job->segment_path, (unsigned long long)segment_reader_offset(reader),
+                       (unsigned long long)job->sealed.bytes);
+    return RC_OK;
+}
+
+static enum rc segment_collect(struct collect *collect, const struct flush__sort_job *job,
+                               struct err *err)
+{
+    CLEANUP(segment_closep) struct segment_reader *reader = NULL;
+    enum rc rc = segment_open(job->files, job->segment_path, &reader, err);
+    if (rc != RC_OK)
+        return rc;
+    const struct segment_header *header = segment_reader_header(reader);
+    if (header->number != job->sealed.number || memcmp(header->uuid, job->uuid, 16) != 0)
+        return err_set(err, RC_CORRUPT, "the segment \"%s\" belongs to another store or number",
+                       job->segment_path);
+
+    struct segment_turn turn;
+    while ((rc = segment_next(reader, &turn, err)) == RC_OK) {
+        if (atomic_load_explicit(job->stop, memory_order_relaxed))
+            return err_set(err, RC_WAIT, "stopped");
+        rc = turn_collect(collect, turn.body, err);
+        if (rc != RC_OK) {
+            err_prefix(err, "segment \"%s\", turn at %llu: ", job->segment_path,
+                       (unsigned long long)turn.offset);
+            return rc;
+        }
+    }
+    if (rc != RC_NOT_FOUND)
+        return rc;
+    return end_check(job, reader, err);
+}
+
+/* ---- sorting ---- */
+
+/* The order of a run for keys that agree before `depth`. */
+static bool row_before(const uint8_t *a, const uint8_t *b, size_t depth)
+{
+    struct bytes a_key = bytes_of(a + FLUSH_ROW_HEADER_BYTES, flush__row_key_len(a));
+    struct bytes b_key = bytes_of(b + FLUSH_ROW_HEADER_BYTES, flush__row_key_len(b));
+    int order = bytes_cmp(bytes_from(a_key, depth), bytes_from(b_key, depth));
+    if (order != 0)
+        return order < 0;
+    bool a_drop = flush__row_kind(a) == FLUSH_DROP, b_drop = flush__row_kind(b) == FLUSH_DROP;
+    if (a_drop != b_drop)
+        return a_drop;
+    return flush__row_ordinal(a) > flush__row_ordinal(b);
+}
+
+static void rows_insert_sort(struct item *item, size_t count, size_t depth)
+{
+    for (size_t i = 1; i < count; i++) {
+        struct item moved = item[i];
+        size_t to = i;
+        for (; to > 0 && row_before(moved.row, item[to - 1].row, depth); to--)
+            item[to] = item[to - 1];
+        item[to] = moved;
+    }
+}
+
+static void pieces_insert_sort(struct item *item, size_t count)
+{
+    for (size_t i = 1; i < count; i++) {
+        struct item moved = item[i];
+        size_t to = i;
+        for (; to > 0 && moved.piece < item[to - 1].piece; to--)
+            item[to] = item[to - 1];
+        item[to] = moved;
+    }
+}
+
+static void pieces_radix_sort(struct item *item, struct item *other, size_t count)
+{
+    uint32_t histogram[PIECE_BYTES][256] = {0};
+    for (size_t i = 0; i < count; i++) {
+        uint64_t piece = item[i].piece;
+        for (unsigned digit = 0; digit < PIECE_BYTES; digit++)
+            histogram[digit][piece >> (digit * 8) & 0xff]++;
+    }
+
+    struct item *from = item, *to = other;
+    for (unsigned digit = 0; digit < PIECE_BYTES; digit++) {
+        uint32_t *start = histogram[digit];
+        if (start[from[0].piece >> (digit * 8) & 0xff] == count)
+            continue; /* all have the same byte here */
+        uint32_t sum = 0;
+        for (unsigned value = 0; value < 256; value++) {
+            uint32_t here = start[value];
+            start[value] = sum;
+            sum += here;
+        }
+        for (size_t i = 0; i < count; i++)
+            to[start[from[i].piece >> (digit * 8) & 0xff]++] = from[i];
+        struct item *swap = from;
+        from = to;
+        to = swap;
+    }
+    if (from != item)
+        memcpy(item, from, count * sizeof *item);
+}
+
+static void pieces_sort(struct flush__sorter *sorter, struct item *item, size_t count)
+{
+    if (count <= SORT_INSERT_COUNT)
+        pieces_insert_sort(item, count);
+    else
+        pieces_radix_sort(item, sorter->other + (item - sorter->item), count);
+}
+
+static void pieces_load(struct item *item, size_t count, size_t depth)
+{
+    for (size_t i = 0; i < count; i++) {
+        if (i + SORT_AHEAD < count) {
+            const uint8_t *row = item[i + SORT_AHEAD].row;
+            __builtin_prefetch(row);
+            __builtin_prefetch(row + FLUSH_ROW_HEADER_BYTES + depth + PIECE_BYTES - 1);
+        }
+        item[i].piece = row_piece(item[i].row, depth);
+    }
+}
+
+/* Of rows with equal pieces those whose key ends here come first, sorted; returns their number. */
+static size_t ended_sort(struct flush__sorter *sorter, struct item *item, size_t count,
+                         size_t depth)
+{
+    size_t ended_count = 0;
+    for (size_t i = 0; i < count; i++) {
+        const uint8_t *row = item[i].row;
+        size_t key_len = flush__row_key_len(row);
+        if (key_len > depth + PIECE_BYTES)
+            continue;
+        struct item ended = {
+            .piece = (uint64_t)(key_len - depth) << 33 |
+                     (uint64_t)(flush__row_kind(row) != FLUSH_DROP) << 32 |
+                     (UINT32_MAX - flush__row_ordinal(row)),
+            .row = row,
+        };
+        item[i] = item[ended_count];
+        item[ended_count++] = ended;
+    }
+    pieces_sort(sorter, item, ended_count);
+    return ended_count;
+}
+
+struct item_range {
+    struct item *item;
+    size_t count;
+};
+
+static void range_sort(struct flush__sorter *sorter, struct item_range range, size_t depth);
+
+/* Sorts each run of equal pieces, except the longest one that goes on: it is returned. */
+static struct item_range runs_sort(struct flush__sorter *sorter, struct item_range range,
+                                   size_t depth)
+{
+    struct item_range longest = {0};
+    size_t next;
+    for (size_t i = 0; i < range.count; i = next) {
+        struct item *item = range.item + i;
+        for (next = i + 1; next < range.count && range.item[next].piece == item->piece;)
+            next++;
+        size_t count = next - i;
+        if (count <= SORT_SMALL_COUNT) {
+            if (count > 1)
+                rows_insert_sort(item, count, depth);
+            continue;
+        }
+        size_t ended_count = ended_sort(sorter, item, count, depth);
+        struct item_range rest = {item + ended_count, count - ended_count};
+        if (rest.count > longest.count) {
+            struct item_range swap = longest;
+            longest = rest;
+            rest = swap;
+        }
+        if (rest.count > 1)
+            range_sort(sorter, rest, depth + PIECE_BYTES);
+    }
+    return longest;
+}
+
+/* The pieces of depth 0 are loaded. Recursion takes at most half of the rows, so it is not deep
+ * even where keys are long and alike. */
+static void range_sort(struct flush__sorter *sorter, struct item_range range, size_t depth)
+{
+    while (range.count > SORT_SMALL_COUNT) {
+        if (depth > 0)
+            pieces_load(range.item, range.count, depth);
+        pieces_sort(sorter, range.item, range.count);
+        range = runs_sort(sorter, range, depth);
+        depth += PIECE_BYTES;
+    }
+    if (range.count > 1)
+        rows_insert_sort(range.item, range.count, depth);
+}
+
+static enum rc items_sort(struct flush__sorter *sorter, struct err *err)
+{
+    size_t count = sorter->item_count;
+    if (count > UINT32_MAX)
+        return err_set(err, RC_TOO_BIG, "more than 2^32 rows in a segment");
+    mem_free(sorter->other);
+    sorter->other = mem_try_alloc(count * sizeof *sorter->other);
+    if (!sorter->other)
+        return no_memory(count * sizeof *sorter->other, err);
+    range_sort(sorter, (struct item_range){sorter->item, count}, 0);
+    mem_free(sorter->other);
+    sorter->other = NULL;
+    return RC_OK;
+}
+
+/* ---- writing ---- */
+
+static struct bytes row_key(const uint8_t *row)
+{
+    return bytes_of(row + FLUSH_ROW_HEADER_BYTES, flush__row_key_len(row));
+}
+
+/* Whether an older change of the same kind of thing and the same key, or a later drop of the
+ * group, makes this row superfluous. *drop is the drop of the group that the walk is in. */
+static bool row_is_hidden(const uint8_t *row, const uint8_t *last, const uint8_t **drop)
+{
+    bool is_drop = flush__row_kind(row) == FLUSH_DROP;
+    if (last && bytes_eq(row_key(last), row_key(row)) &&
+        (is_drop || flush__row_kind(last) != FLUSH_DROP))
+        return true;
+    if (is_drop) {
+        *drop = row;
+        return false;
+    }
+    if (!*drop)
+        return false;
+    if (!bytes_start_with(row_key(row), row_key(*drop))) {
+        *drop = NULL;
+        return false;
+    }
+    return flush__row_ordinal(row) < flush__row_ordinal(*drop);
+}
+
+static enum rc rows_write(struct flush__sorter *sorter, const struct flush__sort_job *job,
+                          struct flush__run_writer *writer, struct err *err)
+{
+    const uint8_t *last = NULL, *drop = NULL;
+    for (size_t i = 0; i < sorter->item_count; i++) {
+        if (i % FLUSH_STOP_CHECK_ROWS == 0 && atomic_load_explicit(job->stop, memory_order_relaxed))
+            return err_set(err, RC_WAIT, "stopped");
+        if (i + SORT_AHEAD < sorter->item_count) {
+            __builtin_prefetch(sorter->item[i + SORT_AHEAD].row);
+            __builtin_prefetch(sorter->item[i + SORT_AHEAD].row + 64);
+        }
+        const uint8_t *row = sorter->item[i].row;
+        bool hidden = row_is_hidden(row, last, &drop);
+        last = row;
+        if (hidden)
+            continue;
+        enum rc rc = flush__run_add(writer, row, err);
+        if (rc != RC_OK)
+            return rc;
+    }
+    return RC_OK;
+}
+
+static enum rc run_write_all(struct flush__sorter *sorter, const struct flush__sort_job *job,
+                             struct flush__run *run, struct err *err)
+{
+    CLEANUP(flush__run_writer_close) struct flush__run_writer writer = {0};
+    enum rc rc = flush__run_writer_open(job->files, run->path, &writer, err);
+    if (rc != RC_OK)
+        return rc;
+    rc = rows_write(sorter, job, &writer, err);
+    if (rc != RC_OK)
+        return rc;
+    return flush__run_end(&writer, run, err);
+}
+
+enum rc flush__sort(struct flush__sorter *sorter, const struct flush__sort_job *job,
+                    struct flush__run *run, struct flush__counters *counters,
+                    struct flush__drops *drops, struct err *err)
+{
+    struct collect collect = {
+        .sorter = sorter,
+        .spaces = job->spaces,
+        .segment_index = run->segment_index,
+        .counters = counters,
+        .drops = drops,
+    };
+    sorter_clear(sorter);
+    enum rc rc = segment_collect(&collect, job, err);
+    if (rc == RC_OK)
+        rc = items_sort(sorter, err);
+    if (rc == RC_OK)
+        rc = run_write_all(sorter, job, run, err);
+    sorter_clear(sorter);
+    return rc;
+}

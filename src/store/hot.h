@@ -1,0 +1,176 @@
+/* hot.h - the hot tier: every group that is known in memory, and what may leave it.
+ *
+ * One hash table holds two kinds of entries, told apart by the space of their prefix:
+ *   a row    of a SPACE_WHOLE space: header, key and value in one allocation
+ *   a group  of the other spaces: header, key and a tree of blocks
+ * Both begin with struct hot_head. The key in memory is what follows the prefix; the prefix itself
+ * is a number, a "slot".
+ *
+ * Prefixes: models name them once (hot_prefix()) and get a handle for good. The handle points to a
+ * slot. Dropping a prefix gives the handle a fresh slot: everything under the old one is gone at
+ * once and is freed in small steps later. No prefix of a space is a prefix of another.
+ *
+ * Invariants:
+ *   (1) Nothing leaves before its last change is at or below the horizon: a row, a tombstone, a
+ *       block, an empty group, by its own stamp, its group's (a dropped group) and its slot's
+ *       (a dropped prefix).
+ *   (2) slot.complete: a key of this slot that is not in the table has no row and no group. It ends
+ *       when something with rows leaves the table, and begins with a drop or an empty engine.
+ *   (3) Entries are added and removed by loads and evictions only while no change of the turn
+ *       could still be undone.
+ *
+ * Ownership: the hot tier owns its entries. Threads: the executor. */
+#pragma once
+
+#include "base/rand.h"
+#include "base/table.h"
+#include "store/space.h"
+#include "store/tree.h"
+
+struct hot_head {
+    uint32_t segment;   /* row: of its last change; group: of its last drop or last row's delete */
+    uint16_t slot_bits; /* slot << 1 | bit 16 of the key's length */
+    uint16_t key_len_low;
+};
+
+struct hot_row {
+    struct hot_head head;
+    uint32_t value_bits; /* length, HOT_ROW_TOMB, HOT_ROW_REF */
+    uint8_t bytes[];     /* key, value */
+};
+_Static_assert(sizeof(struct hot_row) == 12, "a single row costs 12 bytes and its table slot");
+#define HOT_ROW_TOMB (UINT32_C(1) << 30)
+#define HOT_ROW_REF (UINT32_C(1) << 31)
+#define HOT_ROW_LEN (HOT_ROW_TOMB - 1)
+
+struct load;
+
+struct hot_group {
+    struct hot_head head;
+    struct tree tree;
+    struct load *loads; /* in flight or held for a task: see load.h */
+    uint8_t key[];
+};
+
+struct hot_slot {
+    uint32_t prefix;  /* the handle it belongs (or belonged) to */
+    uint32_t segment; /* of the drop that began it; 0: none */
+    uint64_t entry_count;
+    uint32_t ref_count; /* loads; the number is not used again while there are any */
+    bool used;
+    bool complete; /* (2) */
+    bool dead;     /* dropped: its entries are being freed */
+};
+
+struct hot_prefix { /* what a handle means */
+    uint8_t space;
+    uint32_t slot;
+    struct bytes bytes; /* owned */
+};
+
+struct hot {
+    struct table table;
+    struct meter meter;
+    const struct space_set *spaces;
+    uint64_t seed;
+    struct hot_slot *slot;
+    size_t slot_count;
+    struct hot_prefix *prefix;
+    size_t prefix_count;
+    uint64_t dead_count; /* entries of dead slots */
+    /* CLOCK */
+    uint64_t hand;
+    bool hand_in_group;
+    uint32_t hand_slot;
+    struct buf hand_key;
+    struct buf hand_suffix;
+    uint64_t sweep_cursor;
+    struct hot_head **bucket; /* entries of one bucket while it is visited */
+    size_t bucket_count;
+    size_t bucket_cap;
+    uint64_t evicted_block_count;
+    uint64_t evicted_row_count;
+    /* Whether a row is held for a task; NULL: no row is. */
+    bool (*row_pinned)(void *arg, uint32_t slot, struct bytes key);
+    void *row_pinned_arg;
+    bool (*block_pinned)(const struct hot_group *group, const struct block *block);
+};
+
+void hot_init(struct hot *hot, const struct space_set *spaces, uint64_t seed, uint32_t mark);
+void hot_done(struct hot *hot);
+
+/* Finds or adds a prefix. A new one is incomplete until hot_slot_complete(). RC_INVALID: it is a
+ * prefix of another of its space, or the other way round. RC_TOO_BIG. */
+enum rc hot_prefix_add(struct hot *hot, uint8_t space, struct bytes prefix, uint32_t *ret_prefix,
+                       struct err *err) NODISCARD;
+/* Forgets the newest prefix, which could not be written down and has no entries. */
+void hot_prefix_drop_last(struct hot *hot);
+/* Which prefix a full group key belongs to; RC_NOT_FOUND. */
+enum rc hot_prefix_match(const struct hot *hot, uint8_t space, struct bytes group,
+                         uint32_t *ret_prefix) NODISCARD;
+/* A fresh slot for the handle; returns the old one. RC_FULL-like exhaustion sweeps by itself. */
+uint32_t hot_prefix_drop(struct hot *hot, uint32_t prefix, uint32_t segment);
+/* Takes a drop back: the fresh slot must be empty of live changes. */
+void hot_prefix_undrop(struct hot *hot, uint32_t prefix, uint32_t old_slot);
+/* The turn of a drop is written: the old slot's entries may be freed. */
+void hot_slot_release(struct hot *hot, uint32_t slot);
+void hot_slot_ref(struct hot *hot, uint32_t slot);
+void hot_slot_unref(struct hot *hot, uint32_t slot);
+
+static inline uint32_t hot_head_slot(const struct hot_head *head)
+{
+    return head->slot_bits >> 1;
+}
+static inline size_t hot_head_key_len(const struct hot_head *head)
+{
+    return (size_t)(head->slot_bits & 1) << 16 | head->key_len_low;
+}
+static inline struct bytes hot_row_key(const struct hot_row *row)
+{
+    return bytes_of(row->bytes, hot_head_key_len(&row->head));
+}
+static inline struct bytes hot_row_value(const struct hot_row *row)
+{
+    return bytes_of(row->bytes + hot_head_key_len(&row->head), row->value_bits & HOT_ROW_LEN);
+}
+static inline struct bytes hot_group_key(const struct hot_group *group)
+{
+    return bytes_of(group->key, hot_head_key_len(&group->head));
+}
+static inline bool hot_slot_whole(const struct hot *hot, uint32_t slot)
+{
+    return hot->spaces->space[hot->prefix[hot->slot[slot].prefix].space].kind == SPACE_WHOLE;
+}
+
+uint64_t hot_hash(const struct hot *hot, uint32_t slot, struct bytes key);
+
+/* ---- rows ---- */
+struct hot_row *hot_row_find(const struct hot *hot, uint32_t slot, struct bytes key, uint64_t hash);
+/* Allocates a row that is not in the table; NULL: no memory. */
+struct hot_row *hot_row_new(uint32_t slot, struct bytes key, struct bytes value, bool tomb,
+                            uint32_t segment);
+/* Puts the row (taken) in the place of the one with its key. Returns the old one, now the caller's,
+ * or NULL. */
+struct hot_row *hot_row_swap(struct hot *hot, struct hot_row *row, uint64_t hash);
+void hot_row_remove(struct hot *hot, struct hot_row *row, uint64_t hash); /* not freed */
+void hot_row_free(struct hot_row *row);
+
+/* ---- groups ---- */
+struct hot_group *hot_group_find(const struct hot *hot, uint32_t slot, struct bytes key,
+                                 uint64_t hash);
+struct hot_group *hot_group_add(struct hot *hot, uint32_t slot, struct bytes key, uint64_t hash,
+                                bool complete);
+void hot_group_stamp(struct hot *hot, struct hot_group *group, uint32_t segment);
+
+/* ---- leaving ---- */
+struct hot_evict_result {
+    uint64_t freed_bytes;
+    bool lap; /* the hand came round: everything was seen once */
+};
+/* Visits some entries from the hand on and evicts what is clean and not used, until freed_bytes
+ * reaches want_bytes or visit_max entries and blocks were seen. */
+struct hot_evict_result hot_evict(struct hot *hot, uint32_t horizon, uint64_t want_bytes,
+                                  uint32_t visit_max);
+/* Frees entries of dead slots; true: there is more. */
+bool hot_sweep(struct hot *hot, uint32_t bucket_max);
+uint64_t hot_bytes(const struct hot *hot); /* entries, blocks and the table itself */

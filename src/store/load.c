@@ -1,0 +1,707 @@
+#include "store/load.h"
+
+#define XXH_INLINE_ALL
+#include <xxhash.h>
+
+#include "base/codec.h"
+#include "base/macros.h"
+#include "base/mem.h"
+
+#include "base/banned.h"
+
+enum {
+    LOAD_BYTES_MAX =
+        STORE_VALUE_BYTES_MAX + STORE_SUFFIX_BYTES_MAX + LOAD_BULK_FACTOR * LOAD_PAGE_BYTES_MAX + 64
+};
+
+/* ---- the index ---- */
+
+static struct bytes load_rest(const struct load *load)
+{
+    return bytes_from(load->group, load->prefix_len);
+}
+
+static uint64_t key_hash(const struct loads *loads, enum load_kind kind, uint32_t slot,
+                         struct bytes key, bool reverse, bool has_from, struct bytes from)
+{
+    uint64_t seed = loads->hot->seed ^ (uint64_t)kind ^ (uint64_t)reverse << 1 ^
+                    (uint64_t)has_from << 2 ^ (uint64_t)slot << 3;
+    uint64_t hash = XXH3_64bits_withSeed(key.ptr, key.len, seed);
+    return has_from ? XXH3_64bits_withSeed(from.ptr, from.len, hash) : hash;
+}
+
+static uint64_t load_hash(const void *entry, void *arg)
+{
+    const struct load *load = entry;
+    return key_hash(arg, load->kind, load->slot, load_rest(load), load->reverse, load->has_from,
+                    load->from);
+}
+
+static bool load_eq(const void *entry, const void *key, void *arg)
+{
+    const struct load *load = entry;
+    const struct load_want *want = key;
+    (void)arg;
+    return load->kind == want->kind && load->slot == want->slot && load->reverse == want->reverse &&
+           load->has_from == want->has_from && bytes_eq(load_rest(load), want->key) &&
+           (!want->has_from || bytes_eq(load->from, want->from));
+}
+
+static uint64_t want_hash(const struct loads *loads, const struct load_want *want)
+{
+    return key_hash(loads, want->kind, want->slot, want->key, want->reverse, want->has_from,
+                    want->from);
+}
+
+/* ---- pins, asked by the hot tier before it evicts ---- */
+
+static bool row_pinned(void *arg, uint32_t slot, struct bytes key)
+{
+    const struct loads *loads = arg;
+    if (loads->held.entry_count == 0)
+        return false;
+    struct load_want want = {.kind = LOAD_ROW, .slot = slot, .key = key};
+    return table_find(&loads->held, want_hash(loads, &want), &want, NULL) != NULL;
+}
+
+static bool block_pinned(const struct hot_group *group, const struct block *block)
+{
+    struct bytes first = block_entry(block, 0).suffix;
+    struct bytes last = block_entry(block, (uint16_t)(block->count - 1)).suffix;
+    for (const struct load *load = group->loads; load; load = load->group_next) {
+        if (load->state != LOAD_READY)
+            continue;
+        struct bytes low = load->reverse ? load->bound : load->from;
+        struct bytes high = load->reverse ? load->from : load->bound;
+        bool has_low = load->reverse ? load->has_bound : load->has_from;
+        bool has_high = load->reverse ? load->has_from : load->has_bound;
+        if (load->kind == LOAD_ROW) {
+            low = high = load->from;
+            has_low = has_high = true;
+        }
+        if ((!has_low || bytes_cmp(last, low) >= 0) && (!has_high || bytes_cmp(first, high) <= 0))
+            return true;
+    }
+    return false;
+}
+
+/* ---- life ---- */
+
+static void *loader_main(void *arg)
+{
+    struct loads *loads = arg;
+    pthread_mutex_lock(&loads->lock);
+    while (!loads->stopping) {
+        if (!loads->queue) {
+            pthread_cond_wait(&loads->work, &loads->lock);
+            continue;
+        }
+        pthread_mutex_unlock(&loads->lock);
+        loads_step(loads);
+        pthread_mutex_lock(&loads->lock);
+    }
+    pthread_mutex_unlock(&loads->lock);
+    return NULL;
+}
+
+enum rc loads_init(struct loads *loads, struct hot *hot, struct engine *engine,
+                   const struct space_set *spaces, uint32_t thread_count, void (*notify)(void *arg),
+                   void *notify_arg, struct err *err)
+{
+    *loads = (struct loads){
+        .hot = hot, .engine = engine, .spaces = spaces, .notify = notify, .notify_arg = notify_arg};
+    table_init(&loads->index, load_hash, load_eq, loads);
+    table_init(&loads->held, load_hash, load_eq, loads);
+    pthread_mutex_init(&loads->lock, NULL);
+    pthread_cond_init(&loads->work, NULL);
+    loads->queue_tail = &loads->queue;
+    loads->done_tail = &loads->done;
+    hot->row_pinned = row_pinned;
+    hot->row_pinned_arg = loads;
+    hot->block_pinned = block_pinned;
+    loads->thread = mem_zalloc((thread_count + 1) * sizeof *loads->thread);
+    for (uint32_t i = 0; i < thread_count; i++) {
+        int code = pthread_create(&loads->thread[i], NULL, loader_main, loads);
+        if (code != 0)
+            return err_set(err, RC_IO, "could not start a loader thread: %s", strerror(code));
+        loads->thread_count++;
+    }
+    return RC_OK;
+}
+
+static void load_free(struct load *load)
+{
+    buf_done(&load->rows);
+    mem_free((void *)(uintptr_t)load->group.ptr);
+    mem_free((void *)(uintptr_t)load->from.ptr);
+    mem_free((void *)(uintptr_t)load->bound.ptr);
+    mem_free(load->holder);
+    mem_free(load);
+}
+
+static void load_table_remove(struct table *table, struct loads *loads, struct load *load)
+{
+    uint64_t hash = load_hash(load, loads);
+    struct load_want want = {.kind = load->kind,
+                             .slot = load->slot,
+                             .key = load_rest(load),
+                             .reverse = load->reverse,
+                             .has_from = load->has_from,
+                             .from = load->from};
+    struct table_slot place;
+    const struct load *found = table_find(table, hash, &want, &place);
+    ASSERT(found == load);
+    table_remove(table, hash, place);
+}
+
+static bool load_of_row(const struct loads *loads, const struct load *load)
+{
+    return loads->spaces->space[load->space].kind == SPACE_WHOLE;
+}
+
+static struct hot_group *load_group(const struct loads *loads, const struct load *load)
+{
+    struct bytes rest = load_rest(load);
+    return hot_group_find(loads->hot, load->slot, rest, hot_hash(loads->hot, load->slot, rest));
+}
+
+/* Nobody holds it and it is not in flight: frees it. */
+static void load_forget(struct loads *loads, struct load *load)
+{
+    ASSERT(load->holder_count == 0 && !load->in_flight);
+    if (!load_of_row(loads, load)) {
+        struct load **at = &load_group(loads, load)->loads;
+        while (*at != load)
+            at = &(*at)->group_next;
+        *at = load->group_next;
+    } else if (load->state == LOAD_READY) {
+        load_table_remove(&loads->held, loads, load);
+    }
+    if (load->state == LOAD_READY)
+        loads->pinned_bytes -= load->rows.len;
+    hot_slot_unref(loads->hot, load->slot);
+    load_free(load);
+}
+
+static void load_land(struct loads *loads, struct load *load)
+{
+    load->in_flight = false;
+    load_table_remove(&loads->index, loads, load);
+    if (load->flight_prev)
+        load->flight_prev->flight_next = load->flight_next;
+    else
+        loads->flight = load->flight_next;
+    if (load->flight_next)
+        load->flight_next->flight_prev = load->flight_prev;
+    loads->flight_count--;
+}
+
+void loads_done(struct loads *loads)
+{
+    if (!loads || !loads->hot)
+        return;
+    pthread_mutex_lock(&loads->lock);
+    loads->stopping = true;
+    pthread_cond_broadcast(&loads->work);
+    pthread_mutex_unlock(&loads->lock);
+    for (uint32_t i = 0; i < loads->thread_count; i++)
+        pthread_join(loads->thread[i], NULL);
+    mem_free(loads->thread);
+    while (loads->waiters)
+        load_waiter_release(loads, loads->waiters);
+    while (loads->flight) {
+        struct load *load = loads->flight;
+        load_land(loads, load);
+        load->state = LOAD_FAILED;
+        load_forget(loads, load);
+    }
+    table_done(&loads->index);
+    table_done(&loads->held);
+    pthread_mutex_destroy(&loads->lock);
+    pthread_cond_destroy(&loads->work);
+    loads->hot->row_pinned = NULL;
+    loads->hot->block_pinned = NULL;
+    *loads = (struct loads){0};
+}
+
+/* ---- starting ---- */
+
+static struct bytes copy_bytes(struct bytes bytes)
+{
+    return bytes_of(mem_dup(bytes.ptr, bytes.len), bytes.len);
+}
+
+/* Where the open interval around the wanted place ends on the far side. False: it is not open. */
+static bool gap_bound(const struct tree *tree, const struct load_want *want, struct load *load)
+{
+    struct tree_pos pos;
+    if (want->has_from)
+        tree_seek(tree, want->from, &pos);
+    else if (want->reverse)
+        tree_seek_end(tree, &pos);
+    else
+        tree_seek_first(tree, &pos);
+    if (pos.exact) { /* the place itself is known; what is behind it is wanted */
+        if (want->kind == LOAD_ROW)
+            return false;
+        if (!want->reverse && !tree_next(tree, &pos))
+            tree_seek_end(tree, &pos);
+    } else if (!tree_settle(tree, &pos)) {
+        tree_seek_end(tree, &pos);
+    }
+    if (!tree_gap(tree, &pos))
+        return false;
+    if (want->reverse) {
+        if (!tree_prev(tree, &pos))
+            return true;
+    } else if (!pos.block || pos.index >= pos.block->count) {
+        return true;
+    }
+    load->has_bound = true;
+    load->bound = copy_bytes(block_entry(pos.block, pos.index).suffix);
+    return true;
+}
+
+static struct load *load_new(struct loads *loads, const struct load_want *want, uint32_t mark)
+{
+    const struct hot_prefix *prefix = &loads->hot->prefix[loads->hot->slot[want->slot].prefix];
+    struct load *load = mem_zalloc(sizeof *load);
+    load->kind = want->kind;
+    load->state = LOAD_QUEUED;
+    load->space = prefix->space;
+    load->slot = want->slot;
+    load->mark = mark;
+    load->prefix_len = prefix->bytes.len;
+    load->group.len = prefix->bytes.len + want->key.len;
+    uint8_t *group = mem_alloc(load->group.len);
+    if (prefix->bytes.len)
+        memcpy(group, prefix->bytes.ptr, prefix->bytes.len);
+    if (want->key.len)
+        memcpy(group + prefix->bytes.len, want->key.ptr, want->key.len);
+    load->group.ptr = group;
+    load->reverse = want->reverse;
+    load->bulk = want->bulk;
+    load->has_from = want->has_from;
+    if (want->has_from)
+        load->from = copy_bytes(want->from);
+    buf_init(&load->rows, LOAD_BYTES_MAX);
+    return load;
+}
+
+static void waiter_hold(struct loads *loads, struct load_waiter *waiter, struct load *load)
+{
+    for (size_t i = 0; i < waiter->load_count; i++)
+        if (waiter->load[i] == load)
+            return;
+    if (waiter->load_count == waiter->load_cap) {
+        waiter->load_cap = waiter->load_cap ? waiter->load_cap * 2 : 4;
+        waiter->load = mem_realloc(waiter->load, waiter->load_cap * sizeof(void *));
+    }
+    waiter->load[waiter->load_count++] = load;
+    if (load->holder_count == load->holder_cap) {
+        load->holder_cap = load->holder_cap ? load->holder_cap * 2 : 2;
+        load->holder = mem_realloc(load->holder, load->holder_cap * sizeof(void *));
+    }
+    load->holder[load->holder_count++] = waiter;
+    if (load->in_flight)
+        waiter->pending_count++;
+    if (!waiter->listed) {
+        waiter->listed = true;
+        waiter->prev = NULL;
+        waiter->next = loads->waiters;
+        if (loads->waiters)
+            loads->waiters->prev = waiter;
+        loads->waiters = waiter;
+    }
+}
+
+static void load_enqueue(struct loads *loads, struct load *load)
+{
+    load->in_flight = true;
+    load->flight_prev = NULL;
+    load->flight_next = loads->flight;
+    if (loads->flight)
+        loads->flight->flight_prev = load;
+    loads->flight = load;
+    loads->flight_count++;
+    loads->started_count++;
+    pthread_mutex_lock(&loads->lock);
+    *loads->queue_tail = load;
+    loads->queue_tail = &load->queue_next;
+    pthread_cond_signal(&loads->work);
+    pthread_mutex_unlock(&loads->lock);
+}
+
+void load_start(struct loads *loads, const struct load_want *want, uint32_t mark,
+                struct load_waiter *waiter)
+{
+    struct hot *hot = loads->hot;
+    uint64_t hash = want_hash(loads, want);
+    struct load *load = table_find(&loads->index, hash, want, NULL);
+    if (load) {
+        waiter_hold(loads, waiter, load);
+        return;
+    }
+    uint64_t group_hash = hot_hash(hot, want->slot, want->key);
+    if (hot_slot_whole(hot, want->slot)) {
+        if (hot_row_find(hot, want->slot, want->key, group_hash))
+            return;
+        load = load_new(loads, want, mark);
+    } else {
+        struct hot_group *group = hot_group_find(hot, want->slot, want->key, group_hash);
+        if (!group)
+            group = hot_group_add(hot, want->slot, want->key, group_hash, false);
+        load = load_new(loads, want, mark);
+        if (!gap_bound(&group->tree, want, load)) {
+            load_free(load);
+            return;
+        }
+        load->group_next = group->loads;
+        group->loads = load;
+    }
+    table_insert(&loads->index, hash, load);
+    hot_slot_ref(hot, load->slot);
+    load_enqueue(loads, load);
+    waiter_hold(loads, waiter, load);
+}
+
+/* ---- reading; any thread ---- */
+
+static bool rows_add(struct load *load, struct bytes suffix, struct bytes value)
+{
+    uint8_t lens[8];
+    le32_put(lens, (uint32_t)suffix.len);
+    le32_put(lens + 4, (uint32_t)value.len);
+    size_t before = load->rows.len;
+    if (buf_add(&load->rows, lens, sizeof lens) && buf_add_bytes(&load->rows, suffix) &&
+        buf_add_bytes(&load->rows, value)) {
+        load->row_count++;
+        return true;
+    }
+    buf_cut(&load->rows, before);
+    return false;
+}
+
+static enum rc read_row(struct load *load, struct engine *engine, const struct space_set *spaces)
+{
+    struct buf key, value;
+    buf_init(&key, SIZE_MAX);
+    buf_init(&value, STORE_VALUE_BYTES_MAX);
+    enum rc rc = RC_NOMEM;
+    if (space_key_add(spaces, load->space, load->group, load->from, &key))
+        rc = engine->ops->get(engine, NULL, buf_bytes(&key), ENGINE_TIER_ALL, &value, &load->err);
+    if (rc == RC_OK) {
+        load->found = true;
+        if (!rows_add(load, load->from, buf_bytes(&value)))
+            rc = RC_NOMEM;
+    } else if (rc == RC_NOT_FOUND) {
+        rc = RC_OK;
+    }
+    load->exhausted = true;
+    buf_done(&key);
+    buf_done(&value);
+    return rc;
+}
+
+static enum rc page_range(const struct load *load, const struct space_set *spaces,
+                          struct buf *lower, struct buf *upper)
+{
+    if (!space_group_range_add(spaces, load->space, load->group, lower, upper))
+        return RC_NOMEM;
+    bool has_low = load->reverse ? load->has_bound : load->has_from;
+    bool has_high = load->reverse ? load->has_from : load->has_bound;
+    struct bytes low = load->reverse ? load->bound : load->from;
+    struct bytes high = load->reverse ? load->from : load->bound;
+    if (has_low) {
+        lower->len = 0;
+        if (!space_key_add(spaces, load->space, load->group, low, lower))
+            return RC_NOMEM;
+    }
+    if (has_high) {
+        upper->len = 0;
+        /* Reversed, `from` itself is wanted: the smallest key above it is `from` and a zero. */
+        if (!space_key_add(spaces, load->space, load->group, high, upper) ||
+            (load->reverse && !buf_add(upper, "", 1)))
+            return RC_NOMEM;
+    }
+    return RC_OK;
+}
+
+static enum rc page_rows(struct load *load, struct engine *engine, const struct space_set *spaces,
+                         struct engine_iter *iter)
+{
+    for (;;) {
+        struct bytes key, value, group, suffix;
+        uint8_t space;
+        size_t pages = load->bulk ? LOAD_BULK_FACTOR : 1;
+        if (load->row_count >= pages * LOAD_PAGE_ROWS_MAX ||
+            load->rows.len >= pages * LOAD_PAGE_BYTES_MAX)
+            return RC_OK;
+        enum rc rc = engine->ops->iter_next(iter, &key, &value, &load->err);
+        if (rc == RC_NOT_FOUND) {
+            load->exhausted = true;
+            return RC_OK;
+        }
+        if (rc != RC_OK)
+            return rc;
+        rc = space_key_split(spaces, key, &space, &group, &suffix, &load->err);
+        if (rc != RC_OK)
+            return rc;
+        if (space != load->space || !bytes_eq(group, load->group))
+            return err_set(&load->err, RC_CORRUPT, "the engine gave a row of another group");
+        if (!rows_add(load, suffix, value))
+            return err_set(&load->err, RC_NOMEM, "could not hold a loaded row");
+    }
+}
+
+static enum rc read_page(struct load *load, struct engine *engine, const struct space_set *spaces)
+{
+    struct buf lower, upper;
+    buf_init(&lower, SIZE_MAX);
+    buf_init(&upper, SIZE_MAX);
+    enum rc rc = page_range(load, spaces, &lower, &upper);
+    struct engine_range range = {.lower = buf_bytes(&lower),
+                                 .upper = buf_bytes(&upper),
+                                 .reverse = load->reverse,
+                                 .one_group = true};
+    struct engine_iter *iter = NULL;
+    if (rc == RC_OK && bytes_cmp(range.lower, range.upper) >= 0)
+        load->exhausted = true;
+    else if (rc == RC_OK)
+        rc = engine->ops->iter_open(engine, NULL, &range, &iter, &load->err);
+    if (rc == RC_OK && iter)
+        rc = page_rows(load, engine, spaces, iter);
+    if (iter)
+        engine->ops->iter_close(iter);
+    buf_done(&lower);
+    buf_done(&upper);
+    return rc;
+}
+
+bool loads_step(struct loads *loads)
+{
+    pthread_mutex_lock(&loads->lock);
+    struct load *load = loads->queue;
+    if (load) {
+        loads->queue = load->queue_next;
+        if (!loads->queue)
+            loads->queue_tail = &loads->queue;
+        load->queue_next = NULL;
+        load->state = LOAD_READING;
+    }
+    pthread_mutex_unlock(&loads->lock);
+    if (!load)
+        return false;
+    load->rc = load->kind == LOAD_ROW ? read_row(load, loads->engine, loads->spaces)
+                                      : read_page(load, loads->engine, loads->spaces);
+    if (load->rc == RC_NOMEM && load->err.rc == RC_OK)
+        err_set(&load->err, RC_NOMEM, "could not allocate memory for a load");
+    pthread_mutex_lock(&loads->lock);
+    load->state = LOAD_READ;
+    *loads->done_tail = load;
+    loads->done_tail = &load->queue_next;
+    pthread_mutex_unlock(&loads->lock);
+    if (loads->notify)
+        loads->notify(loads->notify_arg);
+    return true;
+}
+
+/* ---- finishing ---- */
+
+static bool rows_next(struct bytes *rows, struct bytes *ret_suffix, struct bytes *ret_value)
+{
+    if (rows->len == 0)
+        return false;
+    uint32_t suffix_len = le32_get(rows->ptr), value_len = le32_get(rows->ptr + 4);
+    *ret_suffix = bytes_of(rows->ptr + 8, suffix_len);
+    *ret_value = bytes_of(rows->ptr + 8 + suffix_len, value_len);
+    *rows = bytes_from(*rows, 8 + (size_t)suffix_len + value_len);
+    return true;
+}
+
+/* The form the hot tier holds. False: no memory. */
+static bool value_pack(const struct loads *loads, const struct load *load, struct bytes suffix,
+                       struct bytes value, struct buf *scratch, struct bytes *ret_packed)
+{
+    const struct store_space *space = &loads->spaces->space[load->space];
+    *ret_packed = value;
+    if (!space->pack)
+        return true;
+    scratch->len = 0;
+    if (!space->pack(load_rest(load), suffix, value, scratch))
+        return false;
+    *ret_packed = buf_bytes(scratch);
+    return true;
+}
+
+static enum rc finish_row(struct loads *loads, struct load *load, struct buf *scratch)
+{
+    struct hot *hot = loads->hot;
+    struct bytes rest = load_rest(load), suffix, value = bytes_of("", 0), packed = value;
+    uint64_t hash = hot_hash(hot, load->slot, rest);
+    if (hot_row_find(hot, load->slot, rest, hash))
+        return RC_OK; /* what is here is newer */
+    struct bytes rows = buf_bytes(&load->rows);
+    if (rows_next(&rows, &suffix, &value) &&
+        !value_pack(loads, load, suffix, value, scratch, &packed))
+        return RC_NOMEM;
+    struct hot_row *row = hot_row_new(load->slot, rest, packed, !load->found, 0);
+    if (!row)
+        return RC_NOMEM;
+    hot_row_swap(hot, row, hash);
+    return RC_OK;
+}
+
+static enum rc finish_group(struct loads *loads, struct load *load, struct buf *scratch)
+{
+    struct tree *tree = &load_group(loads, load)->tree;
+    struct meter *meter = &loads->hot->meter;
+    struct bytes rows = buf_bytes(&load->rows), suffix, value, packed;
+    struct tree_edge first = {0}, last = {0};
+    while (rows_next(&rows, &suffix, &value)) {
+        if (!value_pack(loads, load, suffix, value, scratch, &packed))
+            return RC_NOMEM;
+        enum rc rc = tree_fill_row(tree, meter, suffix, packed);
+        if (rc != RC_OK)
+            return rc;
+        last = (struct tree_edge){.has = true, .known = true, .suffix = suffix};
+        if (!first.has)
+            first = last;
+        loads->row_count++;
+    }
+    struct tree_edge from = {load->has_from, true, load->from};
+    struct tree_edge far = {load->has_bound, false, load->bound};
+    if (load->kind == LOAD_ROW)
+        far = from;
+    else if (!load->exhausted)
+        far = last;
+    if (load->reverse)
+        return tree_fill_close(tree, meter, far, from, last, first);
+    return tree_fill_close(tree, meter, from, far, first, last);
+}
+
+/* Takes what was read into the hot tier and tells the waiters. */
+static void load_finish(struct loads *loads, struct load *load, struct buf *scratch)
+{
+    load_land(loads, load);
+    enum rc rc = load->rc;
+    if (rc == RC_OK && !loads->hot->slot[load->slot].dead)
+        rc = load_of_row(loads, load) ? finish_row(loads, load, scratch)
+                                      : finish_group(loads, load, scratch);
+    if (rc == RC_NOMEM && load->rc == RC_OK)
+        err_set(&load->err, rc, "could not allocate memory for loaded rows");
+    load->rc = rc;
+    load->state = rc == RC_OK ? LOAD_READY : LOAD_FAILED;
+    loads->failed_count += rc != RC_OK;
+    if (load->state == LOAD_READY)
+        loads->pinned_bytes += load->rows.len;
+    if (load->holder_count == 0) {
+        if (load->state == LOAD_READY && load_of_row(loads, load)) {
+            loads->pinned_bytes -= load->rows.len;
+            load->state = LOAD_FAILED; /* never entered `held` */
+        }
+        load_forget(loads, load);
+        return;
+    }
+    if (load->state == LOAD_READY && load_of_row(loads, load))
+        table_insert(&loads->held, load_hash(load, loads), load);
+    for (uint32_t i = 0; i < load->holder_count; i++) {
+        struct load_waiter *waiter = load->holder[i];
+        if (load->state == LOAD_FAILED && waiter->rc == RC_OK) {
+            waiter->rc = load->rc;
+            waiter->err = load->err;
+        }
+        if (--waiter->pending_count == 0)
+            waiter->ready(waiter, waiter->arg);
+    }
+}
+
+bool loads_poll(struct loads *loads)
+{
+    pthread_mutex_lock(&loads->lock);
+    struct load *load = loads->done;
+    loads->done = NULL;
+    loads->done_tail = &loads->done;
+    pthread_mutex_unlock(&loads->lock);
+    if (!load)
+        return false;
+    struct buf scratch;
+    buf_init(&scratch, STORE_VALUE_BYTES_MAX);
+    while (load) {
+        struct load *next = load->queue_next;
+        load->queue_next = NULL;
+        load_finish(loads, load, &scratch);
+        load = next;
+    }
+    buf_done(&scratch);
+    return true;
+}
+
+/* ---- waiters ---- */
+
+static void waiter_let_go(struct loads *loads, struct load_waiter *waiter, bool ready_only)
+{
+    size_t kept = 0;
+    for (size_t i = 0; i < waiter->load_count; i++) {
+        struct load *load = waiter->load[i];
+        if (ready_only && load->state != LOAD_READY) {
+            waiter->load[kept++] = load;
+            continue;
+        }
+        uint32_t at = 0;
+        while (load->holder[at] != waiter)
+            at++;
+        load->holder[at] = load->holder[--load->holder_count];
+        if (load->holder_count == 0 && !load->in_flight)
+            load_forget(loads, load);
+    }
+    waiter->load_count = kept;
+    if (kept == 0 && waiter->listed) {
+        waiter->listed = false;
+        if (waiter->prev)
+            waiter->prev->next = waiter->next;
+        else
+            loads->waiters = waiter->next;
+        if (waiter->next)
+            waiter->next->prev = waiter->prev;
+    }
+}
+
+void load_waiter_release(struct loads *loads, struct load_waiter *waiter)
+{
+    waiter_let_go(loads, waiter, false);
+    waiter->pending_count = 0;
+    waiter->rc = RC_OK;
+}
+
+void load_waiter_done(struct load_waiter *waiter)
+{
+    ASSERT(waiter->load_count == 0);
+    mem_free(waiter->load);
+    *waiter = (struct load_waiter){0};
+}
+
+void loads_pin_limit(struct loads *loads, uint64_t pinned_bytes_max)
+{
+    if (loads->pinned_bytes <= pinned_bytes_max)
+        return;
+    struct load_waiter *oldest = loads->waiters, *next;
+    for (struct load_waiter *waiter = loads->waiters; waiter; waiter = waiter->next)
+        if (waiter->ticket < oldest->ticket)
+            oldest = waiter;
+    for (struct load_waiter *waiter = loads->waiters; waiter; waiter = next) {
+        next = waiter->next;
+        if (waiter == oldest)
+            continue;
+        loads->wounded_count++;
+        waiter_let_go(loads, waiter, true);
+    }
+}
+
+uint32_t loads_horizon(const struct loads *loads, uint32_t mark)
+{
+    for (const struct load *load = loads->flight; load; load = load->flight_next)
+        if (load->mark < mark)
+            mark = load->mark;
+    return mark;
+}

@@ -1,0 +1,137 @@
+/* load.h - bringing cold rows back: one flight an interval, held until who asked has run.
+ *
+ * A load reads one row, or one page of rows of a group, from the engine. The executor starts it
+ * (load_start), a loader thread reads (load_read), the executor takes the result into the hot tier
+ * (load_finish), and the waiters run again. What a load brought is not evicted while a waiter
+ * holds the load.
+ *
+ * Why the result is right: `mark` is the flush mark when the load was started, and the horizon is
+ * at most `mark` while the load is in flight. A change at or below the mark is in what the engine
+ * shows; a later change is still hot, as a row, a tombstone, a closed interval or a drop, and what
+ * is hot wins. The engine may well show a later state: that is hot too, or equal.
+ *
+ * Invariants:
+ *   (1) Two loads of the same row or of the same place and direction do not exist at once.
+ *   (2) A load is in `index` while it is in flight, and in its group's list (a row of a SPACE_WHOLE
+ *       space: in `held`) while it is in flight or held.
+ *   (3) load_finish() runs only while no change of the turn can be undone.
+ *
+ * Ownership: loads belong to struct loads; a waiter borrows them.
+ * Threads: all functions belong to the executor, except load_read() and those marked. */
+#pragma once
+
+#include <pthread.h>
+
+#include "store/engine.h"
+#include "store/hot.h"
+
+enum load_kind { LOAD_ROW, LOAD_PAGE };
+enum load_state { LOAD_QUEUED, LOAD_READING, LOAD_READ, LOAD_READY, LOAD_FAILED };
+
+enum {
+    LOAD_PAGE_ROWS_MAX = 256,
+    LOAD_PAGE_BYTES_MAX = 64 * 1024,
+    LOAD_BULK_FACTOR = 32, /* a bulk page: the caller wants all of a group */
+};
+
+struct load_waiter;
+
+struct load {
+    enum load_kind kind;
+    enum load_state state; /* changes hands with the queue's lock */
+    uint8_t space;
+    uint32_t slot;
+    uint32_t mark;
+    size_t prefix_len;
+    struct bytes group; /* owned: prefix and key */
+    bool reverse;
+    bool bulk;
+    bool has_from; /* a row's suffix, or where the page begins (included); else the group's end */
+    struct bytes from;  /* owned */
+    bool has_bound;     /* the entry that bounds the open interval on the far side (excluded) */
+    struct bytes bound; /* owned */
+    /* result */
+    struct buf rows; /* { u32 suffix length, u32 value length, suffix, value } ... */
+    uint32_t row_count;
+    bool exhausted; /* read up to the bound, not only up to the page's limit */
+    bool found;     /* LOAD_ROW */
+    enum rc rc;
+    struct err err;
+    /* executor */
+    struct load_waiter **holder;
+    uint32_t holder_count;
+    uint32_t holder_cap;
+    bool in_flight;
+    struct load *group_next; /* loads of the same group */
+    struct load *flight_prev, *flight_next;
+    struct load *queue_next;
+};
+
+/* Somebody who waits for loads; embedded by tasks. */
+struct load_waiter {
+    uint64_t ticket; /* age: smaller is older */
+    struct load **load;
+    size_t load_count;
+    size_t load_cap;
+    uint32_t pending_count;
+    enum rc rc; /* of the first failed load */
+    struct err err;
+    struct load_waiter *prev, *next; /* all waiters that hold loads */
+    bool listed;
+    void (*ready)(struct load_waiter *waiter, void *arg); /* all its loads ended */
+    void *arg;
+};
+
+struct loads {
+    struct hot *hot;
+    struct engine *engine;
+    const struct space_set *spaces;
+    struct table index;  /* in flight, by (slot, group, from, kind, direction) */
+    struct table held;   /* rows that waiters hold, by (slot, group) */
+    struct load *flight; /* in flight */
+    size_t flight_count;
+    struct load_waiter *waiters;
+    uint64_t pinned_bytes;
+    uint64_t started_count, row_count, failed_count, wounded_count;
+    /* shared with the loader threads, under `lock` */
+    pthread_mutex_t lock;
+    pthread_cond_t work;
+    struct load *queue, **queue_tail;
+    struct load *done, **done_tail;
+    bool stopping;
+    pthread_t *thread;
+    uint32_t thread_count;
+    void (*notify)(void *arg);
+    void *notify_arg;
+};
+
+enum rc loads_init(struct loads *loads, struct hot *hot, struct engine *engine,
+                   const struct space_set *spaces, uint32_t thread_count, void (*notify)(void *arg),
+                   void *notify_arg, struct err *err) NODISCARD;
+void loads_done(struct loads *loads); /* stops the threads; waiters are not called */
+
+struct load_want { /* one cold thing; bytes are borrowed */
+    enum load_kind kind;
+    uint32_t slot;
+    struct bytes key; /* without the prefix */
+    bool reverse;
+    bool bulk;
+    bool has_from;
+    struct bytes from;
+};
+/* Starts or joins the load of what is wanted. Nothing happens if it is not cold any more; then the
+ * waiter does not hold it, and finds out when it runs. */
+void load_start(struct loads *loads, const struct load_want *want, uint32_t mark,
+                struct load_waiter *waiter);
+/* Takes finished reads into the hot tier and calls waiters. True: something was finished. */
+bool loads_poll(struct loads *loads);
+/* The waiter lets go of everything it holds or waits for. */
+void load_waiter_release(struct loads *loads, struct load_waiter *waiter);
+void load_waiter_done(struct load_waiter *waiter); /* frees the list; nothing may be held */
+/* Over the limit, everybody but the oldest waiter gives back what is ready. */
+void loads_pin_limit(struct loads *loads, uint64_t pinned_bytes_max);
+/* The smallest mark of a load in flight, at most `mark`. */
+uint32_t loads_horizon(const struct loads *loads, uint32_t mark);
+
+/* A loader's work; any thread. False: the queue was empty. */
+bool loads_step(struct loads *loads);

@@ -1,0 +1,577 @@
+#include "store/store_int.h"
+
+#include "base/codec.h"
+#include "base/macros.h"
+#include "base/mem.h"
+
+#include "base/banned.h"
+
+uint8_t store__space(const struct store *store, uint32_t prefix)
+{
+    return store->hot.prefix[prefix].space;
+}
+
+static const struct store_space *space_of(const struct store *store, uint32_t prefix)
+{
+    return &store->catalog.spaces.space[store__space(store, prefix)];
+}
+
+static uint32_t slot_of(const struct store *store, uint32_t prefix)
+{
+    ASSERT(prefix < store->hot.prefix_count);
+    return store->hot.prefix[prefix].slot;
+}
+
+/* ---- arguments ---- */
+
+static enum rc group_check(const struct store *store, struct store_group group, struct bytes suffix,
+                           struct err *err)
+{
+    ASSERT(group.prefix < store->hot.prefix_count);
+    const struct store_space *space = space_of(store, group.prefix);
+    size_t len = store->hot.prefix[group.prefix].bytes.len + group.key.len;
+    if (group.key.len > STORE_GROUP_KEY_BYTES_MAX)
+        return err_set(err, RC_TOO_BIG, "a key of %zu bytes is over the limit of %d", group.key.len,
+                       STORE_GROUP_KEY_BYTES_MAX);
+    if (suffix.len > STORE_SUFFIX_BYTES_MAX)
+        return err_set(err, RC_TOO_BIG, "an element of %zu bytes is over the limit of %d",
+                       suffix.len, STORE_SUFFIX_BYTES_MAX);
+    switch (space->kind) {
+    case SPACE_WHOLE:
+        if (suffix.len > 0)
+            return err_set(err, RC_INVALID, "rows of space \"%s\" have no suffix", space->name);
+        break;
+    case SPACE_FIXED:
+        if (len != space->fixed_bytes)
+            return err_set(err, RC_INVALID, "a group key of space \"%s\" has %u bytes, not %zu",
+                           space->name, space->fixed_bytes, len);
+        break;
+    case SPACE_LENGTH:
+        if (len > STORE_LENGTH_KEY_BYTES_MAX)
+            return err_set(err, RC_TOO_BIG, "a group key of space \"%s\" has %zu bytes, over %d",
+                           space->name, len, STORE_LENGTH_KEY_BYTES_MAX);
+        break;
+    case SPACE_NONE:
+        ASSERT(false);
+    }
+    return RC_OK;
+}
+
+/* Whether the open commit can take changes at all. */
+static enum rc commit_check(const struct store *store, struct err *err)
+{
+    ASSERT(store->open);
+    if (UNLIKELY(store->begin_failed))
+        return err_set(err, RC_NOMEM, "could not allocate memory for a commit");
+    if (journal_read_only(store->journal))
+        return err_set(err, RC_READONLY, "%s", rc_text(RC_READONLY));
+    return RC_OK;
+}
+
+static enum rc change_check(const struct store *store, struct store_group group,
+                            struct bytes suffix, bool deletes, struct err *err)
+{
+    enum rc rc = commit_check(store, err);
+    if (rc != RC_OK)
+        return rc;
+    if (!deletes && !(store->begin_flags & STORE_DELETES) && journal_disk_low(store->journal))
+        return err_set(err, RC_FULL, "%s", rc_text(RC_FULL));
+    return group_check(store, group, suffix, err);
+}
+
+/* ---- cold things ---- */
+
+enum rc store__cold(struct store *store, struct store_group group, struct bytes suffix,
+                    enum store_want_kind kind, bool bulk)
+{
+    if (store->want_count == store->want_cap) {
+        store->want_cap = store->want_cap ? store->want_cap * 2 : 16;
+        store->want = mem_realloc(store->want, store->want_cap * sizeof *store->want);
+    }
+    store->want[store->want_count++] =
+        (struct store_want_row){.kind = kind,
+                                .prefix = group.prefix,
+                                .key = arena_copy(&store->want_arena, group.key),
+                                .suffix = arena_copy(&store->want_arena, suffix),
+                                .bulk = bulk};
+    return RC_COLD;
+}
+
+bool store__cold_injected(struct store *store)
+{
+    if (LIKELY(store->cold_inject == 0))
+        return false;
+    return --store->cold_inject == 0;
+}
+
+/* ---- groups ---- */
+
+struct hot_group *store__group(struct store *store, uint32_t prefix, struct bytes key)
+{
+    uint32_t slot = slot_of(store, prefix);
+    uint64_t hash = hot_hash(&store->hot, slot, key);
+    struct hot_group *group = hot_group_find(&store->hot, slot, key, hash);
+    if (!group)
+        group = hot_group_add(&store->hot, slot, key, hash, store->hot.slot[slot].complete);
+    return group;
+}
+
+enum rc store__group_find(struct store *store, struct store_group group,
+                          struct hot_group **ret_group)
+{
+    uint32_t slot = slot_of(store, group.prefix);
+    *ret_group =
+        hot_group_find(&store->hot, slot, group.key, hot_hash(&store->hot, slot, group.key));
+    if (!*ret_group && !store->hot.slot[slot].complete)
+        return RC_COLD;
+    return RC_OK;
+}
+
+struct store_group_state store_group_state(struct store *store, struct store_group group)
+{
+    struct hot_group *found;
+    if (store__group_find(store, group, &found) == RC_COLD)
+        return (struct store_group_state){0};
+    if (!found)
+        return (struct store_group_state){.complete = true};
+    return (struct store_group_state){.known = true,
+                                      .complete = tree_complete(&found->tree),
+                                      .row_count = tree_live(&found->tree)};
+}
+
+/* ---- reading ---- */
+
+enum rc store__unpack(struct store *store, struct store_group group, struct bytes suffix,
+                      struct bytes packed, struct bytes *ret_value, struct err *err)
+{
+    const struct store_space *space = space_of(store, group.prefix);
+    if (LIKELY(!space->unpack)) {
+        *ret_value = packed;
+        return RC_OK;
+    }
+    store->value.len = 0;
+    if (!space->unpack(group.key, suffix, packed, &store->value))
+        return err_set(err, RC_NOMEM, "could not allocate memory for a value");
+    *ret_value = buf_bytes(&store->value);
+    return RC_OK;
+}
+
+/* A key that is not in the table of an incomplete prefix: the engine may know without a disk. */
+static enum rc row_probe(struct store *store, struct store_group group, uint64_t hash,
+                         struct hot_row **ret_row, struct err *err)
+{
+    const struct hot_prefix *prefix = &store->hot.prefix[group.prefix];
+    if (store->options.always_cold)
+        return store__cold(store, group, bytes_of("", 0), STORE_WANT_ROW, false);
+    store->key.len = 0;
+    store->value.len = 0;
+    uint8_t space = prefix->space;
+    if (!buf_add(&store->key, &space, 1) || !buf_add_bytes(&store->key, prefix->bytes) ||
+        !buf_add_bytes(&store->key, group.key))
+        return err_set(err, RC_NOMEM, "could not allocate memory for a key");
+    enum rc rc = store->engine->ops->get(store->engine, NULL, buf_bytes(&store->key),
+                                         ENGINE_TIER_MEMORY, &store->value, err);
+    if (rc == RC_NOT_FOUND)
+        return rc;
+    if (rc != RC_OK) /* not in the engine's memory, or an error the loader will meet again */
+        return store__cold(store, group, bytes_of("", 0), STORE_WANT_ROW, false);
+    struct bytes packed = buf_bytes(&store->value);
+    const struct store_space *type = space_of(store, group.prefix);
+    if (type->pack) {
+        store->pack.len = 0;
+        if (!type->pack(group.key, bytes_of("", 0), packed, &store->pack))
+            return err_set(err, RC_NOMEM, "could not allocate memory for a value");
+        packed = buf_bytes(&store->pack);
+    }
+    *ret_row = hot_row_new(prefix->slot, group.key, packed, false, 0);
+    if (!*ret_row)
+        return err_set(err, RC_NOMEM, "could not allocate memory for a row");
+    hot_row_swap(&store->hot, *ret_row, hash);
+    return RC_OK;
+}
+
+static enum rc row_get(struct store *store, struct store_group group, struct bytes *ret_value,
+                       struct err *err)
+{
+    uint32_t slot = slot_of(store, group.prefix);
+    uint64_t hash = hot_hash(&store->hot, slot, group.key);
+    struct hot_row *row = hot_row_find(&store->hot, slot, group.key, hash);
+    if (!row) {
+        if (store->hot.slot[slot].complete)
+            return RC_NOT_FOUND;
+        enum rc rc = row_probe(store, group, hash, &row, err);
+        if (rc != RC_OK)
+            return rc;
+    }
+    if (!(row->value_bits & HOT_ROW_REF))
+        row->value_bits |= HOT_ROW_REF;
+    if (row->value_bits & HOT_ROW_TOMB)
+        return RC_NOT_FOUND;
+    return store__unpack(store, group, bytes_of("", 0), hot_row_value(row), ret_value, err);
+}
+
+enum rc store_get(struct store *store, struct store_group group, struct bytes suffix,
+                  struct bytes *ret_value, struct err *err)
+{
+    enum rc rc = group_check(store, group, suffix, err);
+    if (rc != RC_OK)
+        return rc;
+    if (store__cold_injected(store))
+        return RC_COLD;
+    if (space_of(store, group.prefix)->kind == SPACE_WHOLE) {
+        rc = row_get(store, group, ret_value, err);
+        store->cold_count += rc == RC_COLD;
+        return rc;
+    }
+    struct hot_group *found;
+    if (store__group_find(store, group, &found) == RC_COLD) {
+        store->cold_count++;
+        return store__cold(store, group, suffix, STORE_WANT_ROW, false);
+    }
+    if (!found)
+        return RC_NOT_FOUND;
+    struct tree_pos pos;
+    tree_seek(&found->tree, suffix, &pos);
+    if (pos.exact) {
+        struct entry entry = block_entry(pos.block, pos.index);
+        pos.block->ref = 1;
+        if (entry.flags & ENTRY_TOMB)
+            return RC_NOT_FOUND;
+        return store__unpack(store, group, suffix, entry.value, ret_value, err);
+    }
+    tree_settle(&found->tree, &pos);
+    if (!tree_gap(&found->tree, &pos))
+        return RC_NOT_FOUND;
+    store->cold_count++;
+    return store__cold(store, group, suffix, STORE_WANT_ROW, false);
+}
+
+/* ---- changing, without a record ---- */
+
+/* The form the hot tier holds. */
+static enum rc value_pack(struct store *store, uint32_t prefix, struct bytes key,
+                          struct bytes suffix, struct bytes value, struct bytes *ret_packed,
+                          struct err *err)
+{
+    const struct store_space *space = space_of(store, prefix);
+    *ret_packed = value;
+    if (LIKELY(!space->pack))
+        return RC_OK;
+    store->pack.len = 0;
+    if (!space->pack(key, suffix, value, &store->pack))
+        return err_set(err, RC_NOMEM, "could not allocate memory for a value");
+    *ret_packed = buf_bytes(&store->pack);
+    return RC_OK;
+}
+
+enum rc store__row_put(struct store *store, uint32_t prefix, struct bytes key, struct bytes value,
+                       bool tomb, struct err *err)
+{
+    struct bytes packed = value;
+    if (!tomb) {
+        enum rc rc = value_pack(store, prefix, key, bytes_of("", 0), value, &packed, err);
+        if (rc != RC_OK)
+            return rc;
+    }
+    uint32_t slot = slot_of(store, prefix);
+    struct hot_row *row = hot_row_new(slot, key, packed, tomb, store->stamp);
+    if (!row)
+        return err_set(err, RC_NOMEM, "could not allocate %zu bytes for a row",
+                       key.len + packed.len);
+    struct undo *undo = store__undo_add(store, UNDO_ROW);
+    undo->as.row.new = row;
+    undo->as.row.old = hot_row_swap(&store->hot, row, hot_hash(&store->hot, slot, key));
+    return RC_OK;
+}
+
+static void tree_undo_add(struct store *store, struct hot_group *group, size_t offset,
+                          struct bytes suffix, struct tree_old old)
+{
+    struct undo *undo = store__undo_add(store, UNDO_TREE);
+    undo->as.tree.group = group;
+    undo->as.tree.suffix_offset = offset;
+    undo->as.tree.suffix_len = suffix.len;
+    undo->as.tree.old = old;
+}
+
+enum rc store__tree_put(struct store *store, uint32_t prefix, struct bytes key, struct bytes suffix,
+                        size_t offset, struct bytes value, struct err *err)
+{
+    struct bytes packed;
+    enum rc rc = value_pack(store, prefix, key, suffix, value, &packed, err);
+    if (rc != RC_OK)
+        return rc;
+    struct hot_group *group = store__group(store, prefix, key);
+    struct tree_old old;
+    rc =
+        tree_put(&group->tree, &store->hot.meter, store->stamp, suffix, packed, &store->keep, &old);
+    if (rc != RC_OK)
+        return err_set(err, rc, "could not allocate memory for a row of %zu bytes",
+                       suffix.len + packed.len);
+    tree_undo_add(store, group, offset, suffix, old);
+    return RC_OK;
+}
+
+enum rc store__tree_delete(struct store *store, uint32_t prefix, struct bytes key,
+                           struct bytes suffix, size_t offset, struct err *err)
+{
+    struct hot_group *group = store__group(store, prefix, key);
+    struct tree_old old;
+    enum rc rc =
+        tree_delete(&group->tree, &store->hot.meter, store->stamp, suffix, &store->keep, &old);
+    if (rc == RC_NOMEM)
+        return err_set(err, rc, "could not allocate memory for a deleted row");
+    if (rc != RC_OK)
+        return rc;
+    if (!group->tree.root) /* no block is left to carry the stamp */
+        hot_group_stamp(&store->hot, group, store->stamp);
+    tree_undo_add(store, group, offset, suffix, old);
+    return RC_OK;
+}
+
+void store__group_drop(struct store *store, uint32_t prefix, struct bytes key)
+{
+    struct hot_group *group = store__group(store, prefix, key);
+    struct undo *undo = store__undo_add(store, UNDO_GROUP_DROP);
+    undo->as.group_drop.group = group;
+    undo->as.group_drop.tree = group->tree;
+    undo->as.group_drop.segment = group->head.segment;
+    tree_init(&group->tree, true);
+    hot_group_stamp(&store->hot, group, store->stamp);
+}
+
+void store__prefix_drop(struct store *store, uint32_t prefix)
+{
+    struct undo *undo = store__undo_add(store, UNDO_PREFIX_DROP);
+    undo->as.prefix_drop.prefix = prefix;
+    undo->as.prefix_drop.slot = hot_prefix_drop(&store->hot, prefix, store->stamp);
+}
+
+void store__counter_add(struct store *store, uint32_t counter, int64_t delta)
+{
+    struct undo *undo = store__undo_add(store, UNDO_COUNTER);
+    undo->as.counter.counter = counter;
+    undo->as.counter.delta = delta;
+    store->counter[counter].value += delta;
+}
+
+/* ---- changing, with a record ---- */
+
+struct record_mark { /* where to cut the turn back to when the change itself fails */
+    size_t len;
+    size_t group_offset;
+};
+
+static enum rc record_change(struct store *store, enum record_kind kind, struct store_group group,
+                             struct bytes suffix, struct bytes value, struct record_mark *ret_mark,
+                             struct err *err)
+{
+    const struct hot_prefix *prefix = &store->hot.prefix[group.prefix];
+    *ret_mark = (struct record_mark){store->writer.body.len, store->writer.group_offset};
+    if (!record_add(&store->writer, kind, prefix->space, prefix->bytes, group.key, suffix, value,
+                    0))
+        return err_set(err, RC_TOO_BIG,
+                       "the commit is over its limit of %d bytes, or memory is out",
+                       STORE_COMMIT_BYTES_MAX);
+    store->change_count++;
+    return RC_OK;
+}
+
+static void record_cut(struct store *store, struct record_mark mark)
+{
+    buf_cut(&store->writer.body, mark.len);
+    store->writer.group_offset = mark.group_offset;
+}
+
+enum rc store_put(struct store *store, struct store_group group, struct bytes suffix,
+                  struct bytes value, struct err *err)
+{
+    enum rc rc = change_check(store, group, suffix, false, err);
+    if (rc != RC_OK)
+        return rc;
+    if (value.len > STORE_VALUE_BYTES_MAX)
+        return err_set(err, RC_TOO_BIG, "a value of %zu bytes is over the limit of %d", value.len,
+                       STORE_VALUE_BYTES_MAX);
+    struct record_mark mark;
+    rc = record_change(store, RECORD_PUT, group, suffix, value, &mark, err);
+    if (rc != RC_OK)
+        return rc;
+    if (space_of(store, group.prefix)->kind == SPACE_WHOLE) {
+        rc = store__row_put(store, group.prefix, group.key, value, false, err);
+    } else {
+        size_t offset = store->writer.body.len - value.len - uvarint_len(value.len) - suffix.len;
+        rc = store__tree_put(store, group.prefix, group.key, suffix, offset, value, err);
+    }
+    if (rc != RC_OK)
+        record_cut(store, mark);
+    return rc;
+}
+
+static enum rc row_delete(struct store *store, struct store_group group, struct err *err)
+{
+    uint32_t slot = slot_of(store, group.prefix);
+    struct hot_row *row =
+        hot_row_find(&store->hot, slot, group.key, hot_hash(&store->hot, slot, group.key));
+    if (row ? row->value_bits & HOT_ROW_TOMB : store->hot.slot[slot].complete)
+        return RC_NOT_FOUND;
+    struct record_mark mark;
+    enum rc rc =
+        record_change(store, RECORD_DELETE, group, bytes_of("", 0), bytes_of("", 0), &mark, err);
+    if (rc != RC_OK)
+        return rc;
+    rc = store__row_put(store, group.prefix, group.key, bytes_of("", 0), true, err);
+    if (rc != RC_OK)
+        record_cut(store, mark);
+    return rc;
+}
+
+enum rc store_delete(struct store *store, struct store_group group, struct bytes suffix,
+                     struct err *err)
+{
+    enum rc rc = change_check(store, group, suffix, true, err);
+    if (rc != RC_OK)
+        return rc;
+    if (space_of(store, group.prefix)->kind == SPACE_WHOLE)
+        return row_delete(store, group, err);
+    struct hot_group *found;
+    if (store__group_find(store, group, &found) == RC_OK && !found)
+        return RC_NOT_FOUND;
+    struct record_mark mark;
+    rc = record_change(store, RECORD_DELETE, group, suffix, bytes_of("", 0), &mark, err);
+    if (rc != RC_OK)
+        return rc;
+    rc = store__tree_delete(store, group.prefix, group.key, suffix,
+                            store->writer.body.len - suffix.len, err);
+    if (rc != RC_OK)
+        record_cut(store, mark);
+    return rc;
+}
+
+enum rc store_group_new(struct store *store, struct store_group group, struct err *err)
+{
+    enum rc rc = change_check(store, group, bytes_of("", 0), false, err);
+    if (rc != RC_OK)
+        return rc;
+    uint32_t slot = slot_of(store, group.prefix);
+    uint64_t hash = hot_hash(&store->hot, slot, group.key);
+    if (!hot_group_find(&store->hot, slot, group.key, hash))
+        hot_group_add(&store->hot, slot, group.key, hash, true);
+    return RC_OK;
+}
+
+/* Few rows, all known: point deletes cost the engine less than a range. */
+static enum rc group_drop_points(struct store *store, struct store_group group,
+                                 const struct hot_group *found, struct err *err)
+{
+    struct tree_pos pos;
+    tree_seek_first(&found->tree, &pos);
+    for (bool more = tree_settle(&found->tree, &pos); more; more = tree_next(&found->tree, &pos)) {
+        struct entry entry = block_entry(pos.block, pos.index);
+        struct record_mark mark;
+        if (entry.flags & ENTRY_TOMB)
+            continue;
+        enum rc rc =
+            record_change(store, RECORD_DELETE, group, entry.suffix, bytes_of("", 0), &mark, err);
+        if (rc != RC_OK)
+            return rc;
+    }
+    return RC_OK;
+}
+
+enum rc store_group_drop(struct store *store, struct store_group group, struct err *err)
+{
+    enum rc rc = change_check(store, group, bytes_of("", 0), true, err);
+    if (rc != RC_OK)
+        return rc;
+    if (space_of(store, group.prefix)->kind == SPACE_WHOLE)
+        return row_delete(store, group, err);
+    struct hot_group *found;
+    bool known = store__group_find(store, group, &found) == RC_OK;
+    if (known && (!found || (tree_complete(&found->tree) && tree_live(&found->tree) == 0)))
+        return RC_NOT_FOUND;
+    struct record_mark mark = {store->writer.body.len, store->writer.group_offset};
+    if (known && tree_complete(&found->tree) &&
+        tree_live(&found->tree) <= STORE_DROP_POINT_ROWS_MAX) {
+        rc = group_drop_points(store, group, found, err);
+    } else {
+        struct record_mark here;
+        rc = record_change(store, RECORD_DROP_GROUP, group, bytes_of("", 0), bytes_of("", 0), &here,
+                           err);
+    }
+    if (rc != RC_OK) {
+        record_cut(store, mark);
+        return rc;
+    }
+    store__group_drop(store, group.prefix, group.key);
+    return RC_OK;
+}
+
+enum rc store_prefix_drop(struct store *store, uint32_t prefix, struct err *err)
+{
+    enum rc rc = commit_check(store, err);
+    if (rc != RC_OK)
+        return rc;
+    const struct hot_prefix *what = &store->hot.prefix[prefix];
+    if (!record_add(&store->writer, RECORD_DROP_PREFIX, what->space, what->bytes, bytes_of("", 0),
+                    bytes_of("", 0), bytes_of("", 0), 0))
+        return err_set(err, RC_TOO_BIG, "the commit is over its limit");
+    store->change_count++;
+    store__prefix_drop(store, prefix);
+    return RC_OK;
+}
+
+/* ---- counters ---- */
+
+enum rc store_counter(struct store *store, struct bytes name, uint32_t *ret_counter,
+                      struct err *err)
+{
+    for (size_t i = 0; i < store->counter_count; i++) {
+        if (bytes_eq(store->counter[i].name, name)) {
+            *ret_counter = (uint32_t)i;
+            return RC_OK;
+        }
+    }
+    if (name.len > STORE_COUNTER_NAME_BYTES_MAX || store->counter_count >= STORE_COUNTERS_MAX)
+        return err_set(err, RC_TOO_BIG,
+                       "a counter's name is over %d bytes, or there are %d counters",
+                       STORE_COUNTER_NAME_BYTES_MAX, STORE_COUNTERS_MAX);
+    size_t count = store->counter_count + 1;
+    store->counter = mem_realloc(store->counter, count * sizeof *store->counter);
+    store->changed_counter =
+        mem_realloc(store->changed_counter, count * sizeof *store->changed_counter);
+    store->counter[count - 1] =
+        (struct store_counter){.name = bytes_of(mem_dup(name.ptr, name.len), name.len)};
+    store->counter_count = count;
+    *ret_counter = (uint32_t)(count - 1);
+    return RC_OK;
+}
+
+enum rc store_counter_add(struct store *store, uint32_t counter, int64_t delta, struct err *err)
+{
+    ASSERT(counter < store->counter_count);
+    enum rc rc = commit_check(store, err);
+    if (rc != RC_OK)
+        return rc;
+    struct store_counter *what = &store->counter[counter];
+    int64_t sum, value;
+    if (__builtin_add_overflow(what->value, delta, &value) ||
+        __builtin_add_overflow(what->commit_delta, delta, &sum))
+        return err_set(err, RC_INVALID, "counter \"%.*s\" would overflow", (int)what->name.len,
+                       (const char *)what->name.ptr);
+    if (delta == 0)
+        return RC_OK;
+    bool listed = false;
+    for (size_t i = 0; i < store->changed_counter_count; i++)
+        listed = listed || store->changed_counter[i] == counter;
+    if (!listed)
+        store->changed_counter[store->changed_counter_count++] = counter;
+    what->value = value;
+    what->commit_delta = sum;
+    return RC_OK;
+}
+
+int64_t store_counter_get(const struct store *store, uint32_t counter)
+{
+    ASSERT(counter < store->counter_count);
+    return store->counter[counter].value;
+}

@@ -1,0 +1,245 @@
+/* store.h - spaces, groups and rows: what every data model is written on.
+ *
+ * A row is (prefix, group key, suffix) -> value in a space. Rows of a group are in byte order of
+ * their suffixes. Changes happen in commits, commits in turns:
+ *
+ *   store_begin()  ...reads and changes...  store_commit() | store_undo()     any number of times
+ *   store_write()                             one journal frame; from here on the turn is safe
+ *   store_poll()                              between turns: loads, flush marks, evictions
+ *
+ * A read that needs the engine answers RC_COLD and remembers what it wanted. The caller undoes the
+ * commit, calls store_wait() and tries again when its waiter is ready; task.h does that for whole
+ * commands.
+ *
+ * Ownership: bytes from store_get() and walks are borrowed and die with the next call that changes
+ * rows, the next read of the same kind, or the end of the commit. Arguments are copied.
+ * Threads: a store belongs to one thread, the executor; nothing here may be called from another,
+ * except reading a frozen view. */
+#pragma once
+
+#include "base/clock.h"
+#include "base/file.h"
+#include "base/rand.h"
+#include "store/engine.h"
+#include "store/journal.h"
+#include "store/space.h"
+
+struct store; /* defined in store/store_int.h */
+struct engine_memory;
+struct load_waiter; /* store/load.h */
+
+struct store_options {
+    const char *dir;                  /* made if missing */
+    const struct store_space *spaces; /* what this program knows; stored ones must agree */
+    size_t space_count;
+    const struct engine_ops *engine;     /* NULL: RocksDB */
+    struct engine_memory *engine_memory; /* engine_memory only */
+    struct files *files;                 /* NULL: the real ones */
+    const struct clock *clock;           /* NULL: the real one */
+    uint64_t seed;                       /* of all randomness; 0: from the system */
+    size_t hot_memory_bytes;             /* 0: 1 GiB */
+    uint64_t disk_reserve_bytes;         /* UINT64_MAX: 1 GiB */
+    enum durability durability;
+    size_t segment_bytes;    /* 0: from hot_memory_bytes */
+    size_t flush_unit_bytes; /* 0: a quarter of hot_memory_bytes, 64..512 MiB */
+    uint64_t flush_age_ms;   /* 0: 60 s */
+    size_t cache_bytes;      /* of the engine; 0: 64 MiB */
+    uint32_t loader_count;   /* 0: 1 */
+    bool manual;             /* no threads: store_step() does their work */
+    bool always_cold;        /* tests: never ask the engine's memory from the executor */
+    /* From any thread: store_poll() has something to do. May be NULL. */
+    void (*wake)(void *arg);
+    void *wake_arg;
+};
+
+/* RC_CORRUPT names file, offset and the command that repairs; RC_VERSION, RC_BUSY, RC_IO, RC_FULL.
+ * A full disk does not prevent opening: the store is read-only until there is room. */
+enum rc store_open(const struct store_options *options, struct store **ret_store,
+                   struct err *err) NODISCARD;
+/* Writes what is committed, syncs and closes; does not flush (store_flush_ask() and wait before).
+ * NULL is allowed. Everything is freed whatever is returned. */
+enum rc store_close(struct store *store, struct err *err);
+/* As kill -9 would leave it; for tests. */
+void store_abandon(struct store *store);
+
+/* ---- naming ---- */
+
+struct store_group {
+    uint32_t prefix;  /* from store_prefix() */
+    struct bytes key; /* what follows the prefix */
+};
+
+/* Finds or registers a prefix; for good, synced to disk, so not on a hot path. Not inside a commit.
+ */
+enum rc store_prefix(struct store *store, uint8_t space, struct bytes prefix, uint32_t *ret_prefix,
+                     struct err *err) NODISCARD;
+/* Finds or makes a counter's number; it starts at 0. */
+enum rc store_counter(struct store *store, struct bytes name, uint32_t *ret_counter,
+                      struct err *err) NODISCARD;
+
+/* ---- commits and turns ---- */
+
+enum store_begin_flags {
+    STORE_DELETES = 1, /* allowed below the disk reserve */
+};
+void store_begin(struct store *store, unsigned flags);
+/* Closes the commit. A commit without changes takes no LSN. */
+enum rc store_commit(struct store *store, struct err *err) NODISCARD;
+/* Takes the open commit back. */
+void store_undo(struct store *store);
+/* Ends the turn. On an error every commit since the last store_write() is taken back. */
+enum rc store_write(struct store *store, struct err *err) NODISCARD;
+size_t store_turn_bytes(const struct store *store); /* waiting to be written */
+
+uint64_t store_lsn(const struct store *store);         /* of the open commit */
+uint64_t store_last_lsn(const struct store *store);    /* last one given */
+uint64_t store_commit_lsn(const struct store *store);  /* of the last commit that was not undone */
+uint64_t store_durable_lsn(const struct store *store); /* survives a power cut */
+uint32_t store_incarnation(const struct store *store);
+/* Between turns: LSNs from here on are above this one. RC_INVALID more than a day ahead of now. */
+enum rc store_lsn_raise(struct store *store, uint64_t lsn, struct err *err) NODISCARD;
+void store_durability_set(struct store *store, enum durability durability);
+void store_sync_ask(struct store *store); /* a sync soon, whatever the durability */
+
+/* ---- rows ---- */
+
+/* RC_OK, RC_NOT_FOUND, RC_COLD. */
+enum rc store_get(struct store *store, struct store_group group, struct bytes suffix,
+                  struct bytes *ret_value, struct err *err) NODISCARD;
+/* Blind: does not need to know what is there. RC_FULL, RC_READONLY, RC_TOO_BIG, RC_NOMEM. */
+enum rc store_put(struct store *store, struct store_group group, struct bytes suffix,
+                  struct bytes value, struct err *err) NODISCARD;
+/* RC_NOT_FOUND if it is known that there is none; RC_OK if there was one, or may have been. */
+enum rc store_delete(struct store *store, struct store_group group, struct bytes suffix,
+                     struct err *err) NODISCARD;
+/* The caller knows that this group has never existed (its ID was just drawn). */
+enum rc store_group_new(struct store *store, struct store_group group, struct err *err) NODISCARD;
+/* All rows of a group; O(1) in its size, except that small ones become point deletes. */
+enum rc store_group_drop(struct store *store, struct store_group group, struct err *err) NODISCARD;
+/* All groups of a prefix; O(1). */
+enum rc store_prefix_drop(struct store *store, uint32_t prefix, struct err *err) NODISCARD;
+
+enum rc store_counter_add(struct store *store, uint32_t counter, int64_t delta,
+                          struct err *err) NODISCARD;
+int64_t store_counter_get(const struct store *store, uint32_t counter);
+
+/* ---- order ---- */
+
+enum { STORE_WALK_WORDS = 36 };
+struct store_walk { /* for store_walk_*() only */
+    struct store *store;
+    struct store_group group;
+    bool reverse;
+    bool has_at;
+    bool inclusive;  /* the row at `at` itself comes next */
+    uint64_t change; /* `pos` is good while the store's change count is this */
+    struct buf at;   /* where the walk stands: the last suffix given, or sought */
+    uint64_t pos[STORE_WALK_WORDS];
+};
+/* From the first row (the last, reversed). The group key is borrowed for the walk's life. */
+void store_walk_init(struct store_walk *walk, struct store *store, struct store_group group,
+                     bool reverse);
+void store_walk_done(struct store_walk *walk);
+/* From the first row at or after the suffix (at or before it, reversed). RC_NOMEM. */
+enum rc store_walk_seek(struct store_walk *walk, struct bytes suffix, struct err *err) NODISCARD;
+/* RC_OK, RC_NOT_FOUND at the end, RC_COLD. Changes between two calls are seen. After RC_COLD the
+ * walk stands where it stood. */
+enum rc store_walk_next(struct store_walk *walk, struct bytes *ret_suffix, struct bytes *ret_value,
+                        struct err *err) NODISCARD;
+
+/* These need the group to be complete in memory; otherwise RC_COLD, and all of it is wanted, page
+ * by page. */
+enum rc store_nth(struct store *store, struct store_group group, uint64_t n,
+                  struct bytes *ret_suffix, struct bytes *ret_value, struct err *err) NODISCARD;
+/* Rows before the suffix, whether or not there is a row at it. */
+enum rc store_rank(struct store *store, struct store_group group, struct bytes suffix,
+                   uint64_t *ret_rank, struct err *err) NODISCARD;
+/* Rows with from <= suffix < to; has_to false: to the end. */
+enum rc store_range_count(struct store *store, struct store_group group, struct bytes from,
+                          bool has_to, struct bytes to, uint64_t *ret_count,
+                          struct err *err) NODISCARD;
+
+struct store_group_state {
+    bool known;         /* there is an entry in memory */
+    bool complete;      /* all of it is */
+    uint64_t row_count; /* rows in memory; all of them if complete */
+};
+struct store_group_state store_group_state(struct store *store, struct store_group group);
+
+/* ---- cold things ---- */
+
+/* Names something that will be needed; nothing happens if it is in memory: a row, a page of rows
+ * from the suffix on in either direction, or the first (last) page of the group. */
+enum store_want_kind {
+    STORE_WANT_ROW,
+    STORE_WANT_PAGE,
+    STORE_WANT_PAGE_REVERSE,
+    STORE_WANT_FIRST,
+    STORE_WANT_LAST,
+};
+void store_want(struct store *store, struct store_group group, struct bytes suffix,
+                enum store_want_kind kind);
+/* After RC_COLD and store_undo(): starts the loads of everything wanted since store_begin(). The
+ * waiter's ready() is called by store_poll() once, unless false is returned: nothing has to be
+ * waited for, try again at once. */
+bool store_wait(struct store *store, struct load_waiter *waiter);
+/* The task is through: what was loaded for it may be evicted. */
+void store_wait_release(struct store *store, struct load_waiter *waiter);
+
+/* ---- between turns ---- */
+
+/* Takes in what other threads finished, evicts. True: something happened. Call it when woken and
+ * once a turn. */
+bool store_poll(struct store *store);
+/* Whether a writer may start; false: park it until store_poll() makes it true. Also asks for the
+ * flush that makes room. */
+bool store_room(struct store *store);
+/* Everything committed so far goes to the engine soon; returns the segment to wait for. */
+uint64_t store_flush_ask(struct store *store);
+uint64_t store_flush_mark(const struct store *store); /* segments up to this one are flushed */
+
+/* An exact view of everything committed so far, readable by one other thread. It is ready when
+ * *ret_view is set by store_poll() (NULL before; check rc in the ticket). */
+struct store_freeze;
+enum rc store_freeze_start(struct store *store, struct store_freeze **ret_freeze,
+                           struct err *err) NODISCARD;
+/* RC_WAIT: not yet. RC_OK: use the view until store_freeze_end(). Other: failed. */
+enum rc store_freeze_ready(struct store_freeze *freeze, struct engine_view **ret_view,
+                           uint64_t *ret_lsn, struct err *err) NODISCARD;
+void store_freeze_end(struct store *store, struct store_freeze *freeze);
+struct engine *store_engine(struct store *store);
+const struct space_set *store_spaces(const struct store *store);
+
+/* A consistent copy of the store in a directory that must not exist. Same protocol. */
+enum rc store_backup_start(struct store *store, const char *dir, struct store_freeze **ret_backup,
+                           struct err *err) NODISCARD;
+
+/* ---- watching ---- */
+
+struct store_stats {
+    uint64_t hot_bytes, hot_bytes_max, dirty_bytes, pinned_bytes;
+    uint64_t hot_entry_count, evicted_block_count, evicted_row_count;
+    uint64_t load_count, load_row_count, load_failed_count, loads_in_flight, wounded_count;
+    uint64_t cold_count; /* reads answered RC_COLD */
+    uint64_t commit_count, turn_count, undo_count;
+    struct journal_status journal;
+    uint64_t flush_unit_count, flush_row_count, flush_range_delete_count, flush_failure_count;
+    uint64_t flush_pending_bytes;
+    bool flush_braked;
+    char flush_reason[ERR_TEXT_BYTES];
+    struct engine_pressure pressure;
+    struct engine_stats engine;
+    uint64_t recovered_turn_count, recovered_bytes;
+};
+void store_stats(struct store *store, struct store_stats *ret_stats);
+
+/* ---- tests ---- */
+
+enum store_step { STORE_STEP_JOURNAL, STORE_STEP_FLUSH, STORE_STEP_LOAD };
+/* Manual mode: one piece of a thread's work. False: there was none. */
+bool store_step(struct store *store, enum store_step step);
+/* Evicts everything that may leave. */
+void store_evict_all(struct store *store);
+/* The count-th read from now that could be answered answers RC_COLD instead. 0: off. */
+void store_cold_inject(struct store *store, uint64_t count);
+void store_check(struct store *store); /* asserts the invariants of the hot tier; slow */

@@ -1,0 +1,358 @@
+/* Between turns: what other threads finished is taken in, what is clean and unused goes.
+ *
+ * Invariant: none of this runs while a change could still be undone (an undo entry would point into
+ * what a load or an eviction moves). */
+#include "store/store_int.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#include "base/macros.h"
+#include "base/mem.h"
+
+#include "base/banned.h"
+
+enum {
+    DIRTY_PERCENT_MAX = 60, /* of hot-memory: beyond it writers wait */
+    DIRTY_PERCENT_ASK = 40, /* beyond it a flush is asked for */
+    PINNED_PERCENT_MAX = 25,
+    EVICT_VISITS = 4096, /* entries and blocks a poll, so that a turn stays short */
+    SWEEP_BUCKETS = 256,
+};
+
+void store__notify(void *arg)
+{
+    struct store *store = arg;
+    atomic_store(&store->notified, true);
+    if (store->options.wake)
+        store->options.wake(store->options.wake_arg);
+}
+
+/* ---- cold things ---- */
+
+void store_want(struct store *store, struct store_group group, struct bytes suffix,
+                enum store_want_kind kind)
+{
+    store__cold(store, group, suffix, kind, false);
+}
+
+static struct load_want want_of(const struct store *store, const struct store_want_row *row)
+{
+    struct load_want want = {.kind = row->kind == STORE_WANT_ROW ? LOAD_ROW : LOAD_PAGE,
+                             .slot = store->hot.prefix[row->prefix].slot,
+                             .key = row->key,
+                             .bulk = row->bulk};
+    want.reverse = row->kind == STORE_WANT_PAGE_REVERSE || row->kind == STORE_WANT_LAST;
+    want.has_from = row->kind != STORE_WANT_FIRST && row->kind != STORE_WANT_LAST;
+    if (hot_slot_whole(&store->hot, want.slot)) { /* one row a group: the suffix says nothing */
+        want.kind = LOAD_ROW;
+        want.has_from = want.reverse = want.bulk = false;
+    }
+    if (want.has_from)
+        want.from = row->suffix;
+    return want;
+}
+
+bool store_wait(struct store *store, struct load_waiter *waiter)
+{
+    ASSERT(!store->open);
+    for (size_t i = 0; i < store->want_count; i++) {
+        struct load_want want = want_of(store, &store->want[i]);
+        if (!store->hot.slot[want.slot].complete)
+            load_start(&store->loads, &want, store->hot.meter.mark, waiter);
+        else if (!hot_slot_whole(&store->hot, want.slot))
+            load_start(&store->loads, &want, store->hot.meter.mark, waiter);
+    }
+    store->want_count = 0;
+    return waiter->pending_count > 0;
+}
+
+void store_wait_release(struct store *store, struct load_waiter *waiter)
+{
+    load_waiter_release(&store->loads, waiter);
+}
+
+/* ---- room ---- */
+
+static uint64_t percent(const struct store *store, unsigned part)
+{
+    return store->options.hot_memory_bytes / 100 * part;
+}
+
+/* Seals what was written so far. The journal may have to sync the segment before first: then
+ * store_poll() tries again. */
+static uint64_t seal_ask(struct store *store)
+{
+    uint64_t segment = journal_rotate(store->journal);
+    store->stamp = (uint32_t)journal_segment(store->journal);
+    if (segment > store->asked_segment)
+        store->asked_segment = segment;
+    return segment;
+}
+
+uint64_t store_flush_ask(struct store *store)
+{
+    ASSERT(!store->open && store->writer.commit_count == 0);
+    uint64_t segment = seal_ask(store);
+    flush_ask(store->flush, store->asked_segment);
+    return segment;
+}
+
+uint64_t store_flush_mark(const struct store *store)
+{
+    return store->hot.meter.mark;
+}
+
+/* A flush that makes room, unless one is on its way. */
+static void room_ask(struct store *store)
+{
+    if (store->hot.meter.mark >= store->asked_segment && store->writer.commit_count == 0)
+        store_flush_ask(store);
+}
+
+bool store_room(struct store *store)
+{
+    uint64_t dirty = meter_dirty(&store->hot.meter);
+    bool full = dirty > percent(store, DIRTY_PERCENT_MAX) ||
+                (store->stuck && hot_bytes(&store->hot) > store->options.hot_memory_bytes);
+    if (full || dirty > percent(store, DIRTY_PERCENT_ASK))
+        room_ask(store);
+    if (full)
+        return false;
+    struct journal_status status;
+    journal_status(store->journal, &status);
+    /* Two units at most are unflushed: that bounds the time of a start. */
+    return status.sealed_bytes <= 2 * store->options.flush_unit_bytes;
+}
+
+static void evict(struct store *store)
+{
+    uint64_t bytes = hot_bytes(&store->hot), max = store->options.hot_memory_bytes;
+    if (bytes <= max) {
+        store->stuck = false;
+        return;
+    }
+    uint32_t horizon = loads_horizon(&store->loads, store->hot.meter.mark);
+    uint64_t before = store->hot.meter.total_bytes;
+    uint32_t laps = 0;
+    struct hot_evict_result result = hot_evict(&store->hot, horizon, bytes - max, EVICT_VISITS);
+    /* The first lap takes the reference bits, the second takes what kept none. */
+    while (result.lap && store->hot.meter.total_bytes > max && laps++ < 2)
+        result = hot_evict(&store->hot, horizon, store->hot.meter.total_bytes - max, EVICT_VISITS);
+    store->stuck = result.lap && store->hot.meter.total_bytes == before;
+    store->change_count++;
+}
+
+static bool mark_take(struct store *store)
+{
+    uint64_t mark = flush_mark_segment(store->flush);
+    if (mark <= store->hot.meter.mark)
+        return false;
+    meter_mark(&store->hot.meter, (uint32_t)mark);
+    store->stuck = false;
+    return true;
+}
+
+bool store_poll(struct store *store)
+{
+    ASSERT(!store->open && store->undo_count == 0);
+    bool any = atomic_exchange(&store->notified, false);
+    any = mark_take(store) || any;
+    if (store->asked_segment >= journal_segment(store->journal))
+        seal_ask(store);
+    any = loads_poll(&store->loads) || any;
+    loads_pin_limit(&store->loads, percent(store, PINNED_PERCENT_MAX));
+    if (store->hot.dead_count)
+        hot_sweep(&store->hot, SWEEP_BUCKETS);
+    evict(store);
+    if (any)
+        store->change_count++;
+    return any;
+}
+
+void store_evict_all(struct store *store)
+{
+    ASSERT(!store->open && store->undo_count == 0);
+    mark_take(store);
+    uint32_t horizon = loads_horizon(&store->loads, store->hot.meter.mark);
+    hot_sweep(&store->hot, UINT32_MAX);
+    /* From wherever the hand stands: a rest of a lap, one for the bits, one to go. */
+    for (int laps = 0; laps < 3;)
+        laps += hot_evict(&store->hot, horizon, UINT64_MAX, UINT32_MAX).lap;
+    store->change_count++;
+}
+
+/* ---- freeze and backup ---- */
+
+struct store_freeze {
+    struct store *store;
+    struct flush_request request;
+    char *dir; /* backup: where to */
+    bool finished;
+};
+
+static enum rc freeze_start(struct store *store, enum flush_request_kind kind, const char *dir,
+                            struct store_freeze **ret_freeze, struct err *err)
+{
+    if (store->open || store->writer.commit_count > 0)
+        return err_set(err, RC_INVALID, "a turn is open");
+    struct store_freeze *freeze = mem_zalloc(sizeof *freeze);
+    freeze->store = store;
+    freeze->request.kind = kind;
+    if (dir)
+        freeze->dir = mem_dup(dir, strlen(dir) + 1);
+    freeze->request.backup_dir = freeze->dir;
+    freeze->request.segment = seal_ask(store);
+    if (kind == FLUSH_REQUEST_VIEW)
+        flush_ask(store->flush, freeze->request.segment);
+    flush_request(store->flush, &freeze->request);
+    *ret_freeze = freeze;
+    return RC_OK;
+}
+
+enum rc store_freeze_start(struct store *store, struct store_freeze **ret_freeze, struct err *err)
+{
+    if (!store->engine->ops->has_views)
+        return err_set(err, RC_INVALID, "engine \"%s\" has no views", store->engine->ops->name);
+    return freeze_start(store, FLUSH_REQUEST_VIEW, NULL, ret_freeze, err);
+}
+
+enum rc store_backup_start(struct store *store, const char *dir, struct store_freeze **ret_backup,
+                           struct err *err)
+{
+    enum rc rc = files_make_dir(store->files, dir, err);
+    if (rc != RC_OK)
+        return rc;
+    return freeze_start(store, FLUSH_REQUEST_BACKUP, dir, ret_backup, err);
+}
+
+enum rc store_freeze_ready(struct store_freeze *freeze, struct engine_view **ret_view,
+                           uint64_t *ret_lsn, struct err *err)
+{
+    if (!atomic_load(&freeze->request.done))
+        return RC_WAIT;
+    if (freeze->request.rc != RC_OK) {
+        if (err)
+            *err = freeze->request.err;
+        return freeze->request.rc;
+    }
+    if (freeze->dir && !freeze->finished) {
+        /* The catalogue comes last: a directory without it is not a backup. */
+        enum rc rc = catalog_write(&freeze->store->catalog, freeze->store->files, freeze->dir, err);
+        if (rc != RC_OK)
+            return rc;
+        freeze->finished = true;
+    }
+    *ret_view = freeze->request.view;
+    *ret_lsn = freeze->request.mark.lsn;
+    return RC_OK;
+}
+
+void store_freeze_end(struct store *store, struct store_freeze *freeze)
+{
+    if (!freeze)
+        return;
+    flush_request_take_back(store->flush, &freeze->request);
+    if (freeze->request.view)
+        store->engine->ops->view_close(store->engine, freeze->request.view);
+    mem_free(freeze->dir);
+    mem_free(freeze);
+}
+
+struct engine *store_engine(struct store *store)
+{
+    return store->engine;
+}
+
+const struct space_set *store_spaces(const struct store *store)
+{
+    return &store->catalog.spaces;
+}
+
+/* ---- watching and tests ---- */
+
+static void flush_stats(struct store *store, struct store_stats *stats)
+{
+    struct flush_status flush;
+    flush_status(store->flush, &flush);
+    stats->flush_unit_count = flush.unit_count;
+    stats->flush_row_count = flush.row_count;
+    stats->flush_range_delete_count = flush.range_delete_count;
+    stats->flush_failure_count = flush.failure_count;
+    stats->flush_pending_bytes = flush.pending_bytes;
+    stats->flush_braked = flush.braked;
+    snprintf(stats->flush_reason, sizeof stats->flush_reason, "%s", flush.reason);
+}
+
+void store_stats(struct store *store, struct store_stats *ret_stats)
+{
+    const struct hot *hot = &store->hot;
+    const struct loads *loads = &store->loads;
+    *ret_stats = (struct store_stats){
+        .hot_bytes = hot_bytes(hot),
+        .hot_bytes_max = store->options.hot_memory_bytes,
+        .dirty_bytes = meter_dirty(&hot->meter),
+        .pinned_bytes = loads->pinned_bytes,
+        .hot_entry_count = hot->table.entry_count,
+        .evicted_block_count = hot->evicted_block_count,
+        .evicted_row_count = hot->evicted_row_count,
+        .load_count = loads->started_count,
+        .load_row_count = loads->row_count,
+        .load_failed_count = loads->failed_count,
+        .loads_in_flight = loads->flight_count,
+        .wounded_count = loads->wounded_count,
+        .cold_count = store->cold_count,
+        .commit_count = store->commit_count,
+        .turn_count = store->turn_count,
+        .undo_count = store->undo_total,
+        .recovered_turn_count = store->recovered_turn_count,
+        .recovered_bytes = store->recovered_bytes,
+    };
+    journal_status(store->journal, &ret_stats->journal);
+    flush_stats(store, ret_stats);
+    store->engine->ops->pressure(store->engine, &ret_stats->pressure);
+    store->engine->ops->stats(store->engine, &ret_stats->engine);
+}
+
+bool store_step(struct store *store, enum store_step step)
+{
+    bool worked = false;
+    ASSERT(store->options.manual);
+    switch (step) {
+    case STORE_STEP_JOURNAL:
+        journal_step(store->journal, &worked);
+        break;
+    case STORE_STEP_FLUSH:
+        flush_step(store->flush, &worked);
+        break;
+    case STORE_STEP_LOAD:
+        worked = loads_step(&store->loads);
+        break;
+    }
+    return worked;
+}
+
+void store_cold_inject(struct store *store, uint64_t count)
+{
+    store->cold_inject = count;
+}
+
+static void entry_check(void *entry, void *arg)
+{
+    struct store *store = arg;
+    struct hot_head *head = entry;
+    uint32_t slot = hot_head_slot(head);
+    ASSERT(slot < store->hot.slot_count && store->hot.slot[slot].used);
+    if (hot_slot_whole(&store->hot, slot))
+        return;
+    struct hot_group *group = entry;
+    tree_check(&group->tree);
+}
+
+void store_check(struct store *store)
+{
+    uint64_t cursor = 0;
+    do {
+        cursor = table_scan(&store->hot.table, cursor, entry_check, store);
+    } while (cursor);
+}

@@ -1,0 +1,153 @@
+/* store_int.h - the store's struct, for the files of this folder.
+ *
+ *   store.c       rows: get, put, delete, drops, counters; the changes recovery replays
+ *   store_turn.c  commits, undo, the end of a turn
+ *   store_walk.c  order: walks, n-th, rank, counts
+ *   store_care.c  between turns: loads, marks, room, evictions, freeze, backup, statistics
+ *   store_open.c  open, recovery, close
+ *
+ * Threads: the executor, except store__notify(). */
+#pragma once
+
+#include <stdatomic.h>
+
+#include "base/arena.h"
+#include "store/catalog.h"
+#include "store/flush.h"
+#include "store/hot.h"
+#include "store/load.h"
+#include "store/record.h"
+#include "store/store.h"
+
+/* One change of the turn, and how to take it back. The suffix of a row is not copied: it stands in
+ * the turn's record. */
+enum undo_kind { UNDO_ROW, UNDO_TREE, UNDO_GROUP_DROP, UNDO_PREFIX_DROP, UNDO_COUNTER };
+struct undo {
+    enum undo_kind kind;
+    union {
+        struct {
+            struct hot_row *old; /* owned; NULL: there was none */
+            struct hot_row *new; /* in the table */
+        } row;
+        struct {
+            struct hot_group *group;
+            size_t suffix_offset; /* in the body of the turn */
+            size_t suffix_len;
+            struct tree_old old;
+        } tree;
+        struct {
+            struct hot_group *group;
+            struct tree tree; /* owned: what was there */
+            uint32_t segment; /* the group's stamp before */
+        } group_drop;
+        struct {
+            uint32_t prefix;
+            uint32_t slot;
+        } prefix_drop;
+        struct {
+            uint32_t counter;
+            int64_t delta;
+        } counter;
+    } as;
+};
+
+struct store_counter {
+    struct bytes name; /* owned */
+    int64_t value;
+    int64_t commit_delta; /* of the open commit, not yet recorded */
+};
+
+struct store_want_row {
+    enum store_want_kind kind;
+    uint32_t prefix;
+    struct bytes key, suffix; /* in want_arena */
+    bool bulk;
+};
+
+struct store {
+    struct store_options options; /* pointers resolved; dir is owned */
+    char *dir, *journal_dir, *engine_dir, *scratch_dir;
+    struct files *files;
+    const struct clock *clock;
+    struct clock own_clock;
+    struct rand rand;
+    struct file *lock;
+    struct catalog catalog;
+    struct engine *engine;
+    struct journal *journal;
+    struct flush *flush;
+    struct hot hot;
+    struct loads loads;
+
+    /* the turn */
+    struct record_writer writer;
+    struct undo *undo;
+    size_t undo_count, undo_cap;
+    struct buf keep; /* old values */
+    uint32_t stamp;  /* segment of this turn's changes */
+    uint64_t last_lsn;
+    uint64_t turn_first_lsn;
+    uint64_t commit_lsn;  /* of the last commit that was not undone */
+    uint64_t written_lsn; /* of the last one in the journal */
+    /* the commit */
+    bool open;
+    bool begin_failed; /* no memory for the commit's header: changes are refused */
+    unsigned begin_flags;
+    size_t commit_undo_count;
+    size_t commit_keep_len;
+    uint32_t commit_ordinal;
+    uint64_t change_count; /* of the hot tier's structure: walks look at it */
+
+    struct store_counter *counter;
+    size_t counter_count;
+    uint32_t *changed_counter; /* of the open commit */
+    size_t changed_counter_count;
+
+    struct store_want_row *want;
+    size_t want_count, want_cap;
+    struct arena want_arena;
+    uint64_t cold_inject;
+
+    struct buf value;       /* unpacked values handed out */
+    struct buf pack;        /* packed values on their way in */
+    struct buf key;         /* engine keys */
+    uint64_t asked_segment; /* a flush up to here was asked for */
+    bool stuck;             /* nothing more can be evicted at this mark */
+    _Atomic bool notified;  /* shared: atomic */
+
+    uint64_t cold_count, commit_count, turn_count, undo_total;
+    uint64_t recovered_turn_count, recovered_bytes;
+};
+
+void store__notify(void *store); /* any thread */
+
+/* Changes without a record, for recovery and for the public calls. `offset` is where the suffix
+ * stands in the turn's body. */
+enum rc store__row_put(struct store *store, uint32_t prefix, struct bytes key, struct bytes value,
+                       bool tomb, struct err *err) NODISCARD;
+enum rc store__tree_put(struct store *store, uint32_t prefix, struct bytes key, struct bytes suffix,
+                        size_t offset, struct bytes value, struct err *err) NODISCARD;
+enum rc store__tree_delete(struct store *store, uint32_t prefix, struct bytes key,
+                           struct bytes suffix, size_t offset, struct err *err) NODISCARD;
+void store__group_drop(struct store *store, uint32_t prefix, struct bytes key);
+void store__prefix_drop(struct store *store, uint32_t prefix);
+void store__counter_add(struct store *store, uint32_t counter, int64_t delta);
+
+/* The group's entry, made if it is missing. */
+struct hot_group *store__group(struct store *store, uint32_t prefix, struct bytes key);
+/* RC_OK with the group (NULL: known to be empty), or RC_COLD: nothing is known of it. */
+enum rc store__group_find(struct store *store, struct store_group group,
+                          struct hot_group **ret_group) NODISCARD;
+/* Remembers what was cold; returns RC_COLD. */
+enum rc store__cold(struct store *store, struct store_group group, struct bytes suffix,
+                    enum store_want_kind kind, bool bulk);
+/* True: a test wants this read to be cold. */
+bool store__cold_injected(struct store *store);
+enum rc store__unpack(struct store *store, struct store_group group, struct bytes suffix,
+                      struct bytes packed, struct bytes *ret_value, struct err *err) NODISCARD;
+
+struct undo *store__undo_add(struct store *store, enum undo_kind kind);
+/* The turn is safe, or recovered: what could be taken back is freed. */
+void store__undo_release(struct store *store);
+
+uint8_t store__space(const struct store *store, uint32_t prefix);

@@ -1,0 +1,213 @@
+#include "store/store_int.h"
+
+#include "base/macros.h"
+
+#include "base/banned.h"
+
+_Static_assert(sizeof(struct tree_pos) <= STORE_WALK_WORDS * sizeof(uint64_t), "opaque in store.h");
+
+void store_walk_init(struct store_walk *walk, struct store *store, struct store_group group,
+                     bool reverse)
+{
+    *walk = (struct store_walk){
+        .store = store, .group = group, .reverse = reverse, .change = UINT64_MAX};
+    buf_init(&walk->at, STORE_SUFFIX_BYTES_MAX);
+}
+
+void store_walk_done(struct store_walk *walk)
+{
+    if (walk)
+        buf_done(&walk->at);
+}
+
+enum rc store_walk_seek(struct store_walk *walk, struct bytes suffix, struct err *err)
+{
+    walk->at.len = 0;
+    if (suffix.len > STORE_SUFFIX_BYTES_MAX)
+        return err_set(err, RC_TOO_BIG, "a suffix of %zu bytes is over the limit", suffix.len);
+    if (!buf_add_bytes(&walk->at, suffix))
+        return err_set(err, RC_NOMEM, "could not allocate memory for a position");
+    walk->has_at = true;
+    walk->inclusive = true;
+    walk->change = UINT64_MAX;
+    return RC_OK;
+}
+
+static enum rc walk_cold(struct store_walk *walk)
+{
+    enum store_want_kind kind = walk->reverse ? STORE_WANT_PAGE_REVERSE : STORE_WANT_PAGE;
+    if (!walk->has_at)
+        kind = walk->reverse ? STORE_WANT_LAST : STORE_WANT_FIRST;
+    walk->store->cold_count++;
+    walk->change = UINT64_MAX;
+    return store__cold(walk->store, walk->group, buf_bytes(&walk->at), kind, false);
+}
+
+/* One entry forward. RC_OK: the position holds an entry that is connected to where the walk stood.
+ */
+static enum rc step_forward(struct store_walk *walk, const struct tree *tree, struct tree_pos *pos,
+                            bool placed)
+{
+    bool more;
+    if (placed) {
+        more = tree_next(tree, pos);
+    } else if (walk->has_at) {
+        tree_seek(tree, buf_bytes(&walk->at), pos);
+        if (pos->exact && walk->inclusive)
+            return RC_OK;
+        if (pos->exact)
+            pos->index++;
+        more = tree_settle(tree, pos);
+    } else {
+        tree_seek_first(tree, pos);
+        more = tree_settle(tree, pos);
+    }
+    if (!more)
+        tree_seek_end(tree, pos);
+    if (tree_gap(tree, pos))
+        return RC_COLD;
+    return more ? RC_OK : RC_NOT_FOUND;
+}
+
+static enum rc step_back(struct store_walk *walk, const struct tree *tree, struct tree_pos *pos,
+                         bool placed)
+{
+    if (!placed) {
+        if (walk->has_at) {
+            tree_seek(tree, buf_bytes(&walk->at), pos);
+            if (pos->exact && walk->inclusive)
+                return RC_OK;
+            if (!tree_settle(tree, pos))
+                tree_seek_end(tree, pos);
+        } else {
+            tree_seek_end(tree, pos);
+        }
+    }
+    if (tree_gap(tree, pos))
+        return RC_COLD;
+    return tree_prev(tree, pos) ? RC_OK : RC_NOT_FOUND;
+}
+
+enum rc store_walk_next(struct store_walk *walk, struct bytes *ret_suffix, struct bytes *ret_value,
+                        struct err *err)
+{
+    struct store *store = walk->store;
+    ASSERT(store->catalog.spaces.space[store__space(store, walk->group.prefix)].kind !=
+           SPACE_WHOLE);
+    if (store__cold_injected(store))
+        return RC_COLD;
+    struct hot_group *group;
+    if (store__group_find(store, walk->group, &group) == RC_COLD)
+        return walk_cold(walk);
+    if (!group)
+        return RC_NOT_FOUND;
+    struct tree_pos *pos = (struct tree_pos *)walk->pos;
+    bool placed = walk->change == store->change_count;
+    for (;;) {
+        enum rc rc = walk->reverse ? step_back(walk, &group->tree, pos, placed)
+                                   : step_forward(walk, &group->tree, pos, placed);
+        if (rc == RC_COLD)
+            return walk_cold(walk);
+        if (rc != RC_OK)
+            return rc;
+        struct entry entry = block_entry(pos->block, pos->index);
+        walk->at.len = 0;
+        if (!buf_add_bytes(&walk->at, entry.suffix))
+            return err_set(err, RC_NOMEM, "could not allocate memory for a position");
+        walk->has_at = true;
+        walk->inclusive = false;
+        walk->change = store->change_count;
+        placed = true;
+        if (entry.flags & ENTRY_TOMB)
+            continue;
+        pos->block->ref = 1;
+        *ret_suffix = entry.suffix;
+        return store__unpack(store, walk->group, entry.suffix, entry.value, ret_value, err);
+    }
+}
+
+/* ---- what needs the whole group ---- */
+
+/* Wants the first open interval of the group, in large pages. */
+static enum rc group_cold(struct store *store, struct store_group group, const struct tree *tree)
+{
+    store->cold_count++;
+    struct tree_pos pos;
+    struct bytes before = bytes_of("", 0);
+    bool has_before = false;
+    tree_seek_first(tree, &pos);
+    for (bool more = tree_settle(tree, &pos); more; more = tree_next(tree, &pos)) {
+        if (tree_gap(tree, &pos))
+            break;
+        before = block_entry(pos.block, pos.index).suffix;
+        has_before = true;
+    }
+    return store__cold(store, group, before, has_before ? STORE_WANT_PAGE : STORE_WANT_FIRST, true);
+}
+
+/* RC_OK with the tree of a complete group (NULL: it is empty), or RC_COLD. */
+static enum rc group_complete(struct store *store, struct store_group group, struct tree **ret_tree)
+{
+    struct hot_group *found;
+    if (store__cold_injected(store))
+        return RC_COLD;
+    if (store__group_find(store, group, &found) == RC_COLD) {
+        store->cold_count++;
+        return store__cold(store, group, bytes_of("", 0), STORE_WANT_FIRST, true);
+    }
+    *ret_tree = found ? &found->tree : NULL;
+    if (found && !tree_complete(&found->tree))
+        return group_cold(store, group, &found->tree);
+    return RC_OK;
+}
+
+enum rc store_nth(struct store *store, struct store_group group, uint64_t n,
+                  struct bytes *ret_suffix, struct bytes *ret_value, struct err *err)
+{
+    struct tree *tree;
+    enum rc rc = group_complete(store, group, &tree);
+    if (rc != RC_OK)
+        return rc;
+    struct tree_pos pos;
+    if (!tree || !tree_nth(tree, n, &pos))
+        return RC_NOT_FOUND;
+    struct entry entry = block_entry(pos.block, pos.index);
+    pos.block->ref = 1;
+    *ret_suffix = entry.suffix;
+    return store__unpack(store, group, entry.suffix, entry.value, ret_value, err);
+}
+
+enum rc store_rank(struct store *store, struct store_group group, struct bytes suffix,
+                   uint64_t *ret_rank, struct err *err)
+{
+    (void)err;
+    struct tree *tree;
+    enum rc rc = group_complete(store, group, &tree);
+    if (rc != RC_OK)
+        return rc;
+    struct tree_pos pos;
+    *ret_rank = 0;
+    if (tree) {
+        tree_seek(tree, suffix, &pos);
+        *ret_rank = tree_rank(tree, &pos);
+    }
+    return RC_OK;
+}
+
+enum rc store_range_count(struct store *store, struct store_group group, struct bytes from,
+                          bool has_to, struct bytes to, uint64_t *ret_count, struct err *err)
+{
+    uint64_t low = 0, high = 0;
+    enum rc rc = store_rank(store, group, from, &low, err);
+    if (rc != RC_OK)
+        return rc;
+    if (has_to) {
+        rc = store_rank(store, group, to, &high, err);
+        if (rc != RC_OK)
+            return rc;
+    } else {
+        high = store_group_state(store, group).row_count;
+    }
+    *ret_count = high > low ? high - low : 0;
+    return RC_OK;
+}

@@ -1,0 +1,447 @@
+/* Invariants:
+ *   (1) A task is in exactly one list while it is READY, LOADING, WAITING, ROOM or ENDED.
+ *   (2) done() is called once, in the order in which tasks ended, and only when the turn in which
+ *       the task ended is safe; an error of the journal reaches every task of the failed turn.
+ *   (3) Loads and evictions happen in store_poll(), when nothing can be undone. */
+#include "store/task.h"
+
+#include "base/macros.h"
+#include "base/mem.h"
+
+#include "base/banned.h"
+
+enum {
+    CLIENT_SLICE_NS = 3800 * 1000, /* with the jobs' slice: at least 5 % for jobs */
+    JOB_SLICE_NS = 200 * 1000,
+    JOB_RUNS_MAX = 64,        /* a turn, when the clock stands still */
+    CLOCK_EVERY = 16,         /* tasks between two looks at the clock */
+    TURN_BYTES_MAX = 1 << 20, /* a turn ends when its frame is this large */
+    ROOM_ADMIT = 64,          /* parked writers let in a turn */
+};
+
+struct tasks {
+    struct store *store;
+    const struct clock *clock;
+    enum durability durability;
+    void (*wake)(void *arg);
+    void *wake_arg;
+    struct task_list ready, jobs, loading, waiting, room, ended;
+    uint64_t next_ticket;
+    uint64_t turn;
+    size_t count;
+    pthread_mutex_t lock; /* the mailbox */
+    struct task *post;
+};
+
+/* ---- lists ---- */
+
+static void list_add(struct task_list *list, struct task *task)
+{
+    ASSERT(!task->list);
+    task->list = list;
+    task->prev = list->last;
+    task->next = NULL;
+    if (list->last)
+        list->last->next = task;
+    else
+        list->first = task;
+    list->last = task;
+    list->count++;
+}
+
+static void list_remove(struct task *task)
+{
+    struct task_list *list = task->list;
+    if (!list)
+        return;
+    if (task->prev)
+        task->prev->next = task->next;
+    else
+        list->first = task->next;
+    if (task->next)
+        task->next->prev = task->prev;
+    else
+        list->last = task->prev;
+    list->count--;
+    task->list = NULL;
+    task->prev = task->next = NULL;
+}
+
+static void task_move(struct task *task, struct task_list *list, enum task_state state)
+{
+    list_remove(task);
+    list_add(list, task);
+    task->state = state;
+}
+
+static void task_ready(struct task *task)
+{
+    struct tasks *tasks = task->tasks;
+    task_move(task, task->flags & TASK_JOB ? &tasks->jobs : &tasks->ready, TASK_READY);
+}
+
+/* ---- life ---- */
+
+struct tasks *tasks_new(const struct tasks_options *options)
+{
+    struct tasks *tasks = mem_zalloc(sizeof *tasks);
+    tasks->store = options->store;
+    tasks->clock = options->clock;
+    tasks->durability = options->durability;
+    tasks->wake = options->wake;
+    tasks->wake_arg = options->wake_arg;
+    tasks->turn = 1;
+    pthread_mutex_init(&tasks->lock, NULL);
+    return tasks;
+}
+
+static void task_forget(struct task *task)
+{
+    struct tasks *tasks = task->tasks;
+    list_remove(task);
+    store_wait_release(tasks->store, &task->waiter);
+    load_waiter_done(&task->waiter);
+    pthread_mutex_lock(&tasks->lock);
+    struct task **at = &tasks->post;
+    while (task->posted && *at) {
+        if (*at == task) {
+            *at = task->post_next;
+            task->posted = false;
+        } else {
+            at = &(*at)->post_next;
+        }
+    }
+    pthread_mutex_unlock(&tasks->lock);
+    task->state = TASK_IDLE;
+    tasks->count--;
+}
+
+void task_cancel(struct task *task)
+{
+    if (task->state == TASK_IDLE)
+        return;
+    ASSERT(task->state != TASK_RUNNING);
+    task_forget(task);
+}
+
+void tasks_free(struct tasks *tasks)
+{
+    if (!tasks)
+        return;
+    struct task_list *lists[] = {&tasks->ready,   &tasks->jobs, &tasks->loading,
+                                 &tasks->waiting, &tasks->room, &tasks->ended};
+    for (size_t i = 0; i < ARRAY_LEN(lists); i++)
+        while (lists[i]->first)
+            task_forget(lists[i]->first);
+    pthread_mutex_destroy(&tasks->lock);
+    mem_free(tasks);
+}
+
+static void waiter_ready(struct load_waiter *waiter, void *arg)
+{
+    struct task *task = arg;
+    (void)waiter;
+    task_ready(task);
+}
+
+void task_start(struct tasks *tasks, struct task *task)
+{
+    ASSERT(task->state == TASK_IDLE && !task->list);
+    task->tasks = tasks;
+    task->wait = TASK_WAIT_NOTHING;
+    task->admitted = false;
+    task->posted = false;
+    task->turn = 0;
+    task->rc = RC_OK;
+    task->err = (struct err){0};
+    task->waiter =
+        (struct load_waiter){.ticket = tasks->next_ticket++, .ready = waiter_ready, .arg = task};
+    tasks->count++;
+    task_ready(task);
+}
+
+/* ---- waiting ---- */
+
+static void task_wait_for(struct task *task, enum task_wait wait, uint64_t value)
+{
+    ASSERT(task->state == TASK_RUNNING);
+    task->wait = wait;
+    task->wait_value = value;
+}
+
+void task_wait_event(struct task *task)
+{
+    task_wait_for(task, TASK_WAIT_EVENT, 0);
+}
+
+void task_wait_lsn(struct task *task, uint64_t lsn)
+{
+    task_wait_for(task, TASK_WAIT_LSN, lsn);
+}
+
+void task_wait_mark(struct task *task, uint64_t segment)
+{
+    task_wait_for(task, TASK_WAIT_MARK, segment);
+}
+
+void task_wait_until(struct task *task, uint64_t mono_ns)
+{
+    task_wait_for(task, TASK_WAIT_TIME, mono_ns);
+}
+
+void task_wake(struct task *task)
+{
+    if (task->state == TASK_WAITING && task->wait == TASK_WAIT_EVENT)
+        task_ready(task);
+}
+
+void task_post(struct task *task)
+{
+    struct tasks *tasks = task->tasks;
+    pthread_mutex_lock(&tasks->lock);
+    if (!task->posted) {
+        task->posted = true;
+        task->post_next = tasks->post;
+        tasks->post = task;
+    }
+    pthread_mutex_unlock(&tasks->lock);
+    if (tasks->wake)
+        tasks->wake(tasks->wake_arg);
+}
+
+static void mailbox_take(struct tasks *tasks)
+{
+    pthread_mutex_lock(&tasks->lock);
+    struct task *post = tasks->post;
+    tasks->post = NULL;
+    for (struct task *task = post; task; task = task->post_next)
+        task->posted = false;
+    pthread_mutex_unlock(&tasks->lock);
+    for (struct task *task = post, *next; task; task = next) {
+        next = task->post_next;
+        task_wake(task);
+    }
+}
+
+/* ---- ending ---- */
+
+static void task_end(struct task *task, enum rc rc)
+{
+    struct tasks *tasks = task->tasks;
+    task->rc = rc;
+    task->turn = tasks->turn;
+    store_wait_release(tasks->store, &task->waiter);
+    task_move(task, &tasks->ended, TASK_ENDED);
+}
+
+static bool wait_over(const struct tasks *tasks, const struct task *task, uint64_t now_ns)
+{
+    switch (task->wait) {
+    case TASK_WAIT_NOTHING:
+        return true;
+    case TASK_WAIT_EVENT:
+        return false;
+    case TASK_WAIT_LSN:
+        return store_durable_lsn(tasks->store) >= task->wait_value;
+    case TASK_WAIT_MARK:
+        return store_flush_mark(tasks->store) >= task->wait_value;
+    case TASK_WAIT_TIME:
+        return now_ns >= task->wait_value;
+    }
+    return true;
+}
+
+static void list_timeouts(struct task_list *list, uint64_t now_ns)
+{
+    for (struct task *task = list->first, *next; task; task = next) {
+        next = task->next;
+        if (task->deadline_ns && now_ns >= task->deadline_ns) {
+            err_set(&task->err, RC_TIMEOUT, "%s", rc_text(RC_TIMEOUT));
+            task_end(task, RC_TIMEOUT);
+        }
+    }
+}
+
+static void waits_look(struct tasks *tasks)
+{
+    uint64_t now_ns = clock_mono_ns(tasks->clock);
+    for (struct task *task = tasks->waiting.first, *next; task; task = next) {
+        next = task->next;
+        if (wait_over(tasks, task, now_ns))
+            task_ready(task);
+    }
+    list_timeouts(&tasks->waiting, now_ns);
+    list_timeouts(&tasks->loading, now_ns);
+    list_timeouts(&tasks->room, now_ns);
+}
+
+/* ---- running ---- */
+
+static void task_run(struct tasks *tasks, struct task *task)
+{
+    struct store *store = tasks->store;
+    list_remove(task);
+    if (task->waiter.rc != RC_OK) { /* a load failed: that is the answer */
+        task->err = task->waiter.err;
+        task_end(task, task->waiter.rc);
+        return;
+    }
+    task->state = TASK_RUNNING;
+    task->wait = TASK_WAIT_NOTHING;
+    store_begin(store, task->flags & TASK_DELETES ? STORE_DELETES : 0);
+    enum rc rc = task->run(task, store, &task->err);
+    if (rc == RC_OK || rc == RC_WAIT) {
+        enum rc committed = store_commit(store, &task->err);
+        task->turn = tasks->turn;
+        if (committed != RC_OK)
+            task_end(task, committed);
+        else if (rc == RC_OK)
+            task_end(task, RC_OK);
+        else
+            task_move(task, &tasks->waiting, TASK_WAITING);
+        return;
+    }
+    store_undo(store);
+    if (rc != RC_COLD) {
+        task_end(task, rc);
+        return;
+    }
+    if (store_wait(store, &task->waiter))
+        task_move(task, &tasks->loading, TASK_LOADING);
+    else
+        task_ready(task);
+}
+
+/* Writers queue for room before their first change; who frees does not. */
+static bool room_needed(const struct task *task)
+{
+    return (task->flags & (TASK_WRITES | TASK_DELETES)) == TASK_WRITES && !task->admitted;
+}
+
+static void clients_run(struct tasks *tasks, bool room)
+{
+    uint64_t start_ns = clock_mono_ns(tasks->clock);
+    for (size_t left = tasks->ready.count, n = 1; left > 0 && tasks->ready.first; left--, n++) {
+        struct task *task = tasks->ready.first;
+        if (room_needed(task)) {
+            if (!room || tasks->room.first) {
+                task_move(task, &tasks->room, TASK_ROOM);
+                continue;
+            }
+            task->admitted = true;
+        }
+        task_run(tasks, task);
+        if (store_turn_bytes(tasks->store) >= TURN_BYTES_MAX)
+            return;
+        if (n % CLOCK_EVERY == 0 && clock_mono_ns(tasks->clock) - start_ns >= CLIENT_SLICE_NS)
+            return;
+    }
+}
+
+static void jobs_run(struct tasks *tasks, bool room)
+{
+    uint64_t start_ns = clock_mono_ns(tasks->clock);
+    for (size_t left = tasks->jobs.count < JOB_RUNS_MAX ? tasks->jobs.count : JOB_RUNS_MAX;
+         left > 0 && tasks->jobs.first; left--) {
+        struct task *task = tasks->jobs.first;
+        if (!room && room_needed(task)) {
+            task_move(task, &tasks->jobs, TASK_READY); /* to the end; it stays a job */
+            continue;
+        }
+        task_run(tasks, task);
+        if (clock_mono_ns(tasks->clock) - start_ns >= JOB_SLICE_NS)
+            return;
+    }
+}
+
+/* The turn could not be written: everything it changed is taken back, so nothing of it happened. */
+static void turn_failed(struct tasks *tasks, enum rc rc, const struct err *err)
+{
+    for (struct task *task = tasks->ended.first; task; task = task->next) {
+        if (task->turn == tasks->turn && task->rc == RC_OK) {
+            task->rc = rc;
+            task->err = *err;
+        }
+    }
+    for (struct task *task = tasks->waiting.first, *next; task; task = next) {
+        next = task->next;
+        if (task->turn == tasks->turn) {
+            task->err = *err;
+            task_end(task, rc);
+        }
+    }
+}
+
+/* What ended in this turn leaves when the turn's last LSN is safe, reads included: they may have
+ * seen what it wrote. */
+static void turn_stamp(struct tasks *tasks)
+{
+    uint64_t lsn = store_commit_lsn(tasks->store);
+    for (struct task *task = tasks->ended.last; task && task->turn == tasks->turn;
+         task = task->prev)
+        task->end_lsn = lsn;
+}
+
+static void ended_deliver(struct tasks *tasks)
+{
+    bool always = tasks->durability == DURABILITY_ALWAYS;
+    while (tasks->ended.first) {
+        struct task *task = tasks->ended.first;
+        if (always && task->end_lsn > store_durable_lsn(tasks->store))
+            return;
+        task_forget(task);
+        task->done(task, task->rc, &task->err);
+    }
+}
+
+bool tasks_turn(struct tasks *tasks)
+{
+    struct err err = {0};
+    mailbox_take(tasks);
+    store_poll(tasks->store);
+    waits_look(tasks);
+    bool room = store_room(tasks->store);
+    for (int n = 0; room && n < ROOM_ADMIT && tasks->room.first; n++) {
+        struct task *task = tasks->room.first;
+        task->admitted = true;
+        task_ready(task);
+    }
+    clients_run(tasks, room);
+    jobs_run(tasks, room);
+    enum rc rc = store_write(tasks->store, &err);
+    if (rc != RC_OK)
+        turn_failed(tasks, rc, &err);
+    turn_stamp(tasks);
+    tasks->turn++;
+    ended_deliver(tasks);
+    return tasks->ready.first || tasks->jobs.first || (room && tasks->room.first);
+}
+
+uint64_t tasks_next_ns(const struct tasks *tasks)
+{
+    const struct task_list *lists[] = {&tasks->waiting, &tasks->loading, &tasks->room};
+    uint64_t next = UINT64_MAX, now = clock_mono_ns(tasks->clock);
+    for (size_t i = 0; i < ARRAY_LEN(lists); i++) {
+        for (const struct task *task = lists[i]->first; task; task = task->next) {
+            if (task->deadline_ns && task->deadline_ns < next)
+                next = task->deadline_ns;
+            if (task->state == TASK_WAITING && task->wait == TASK_WAIT_TIME &&
+                task->wait_value < next)
+                next = task->wait_value;
+        }
+    }
+    if (next == UINT64_MAX)
+        return next;
+    return next > now ? next - now : 0;
+}
+
+size_t tasks_count(const struct tasks *tasks)
+{
+    return tasks->count;
+}
+
+void tasks_durability_set(struct tasks *tasks, enum durability durability)
+{
+    tasks->durability = durability;
+    store_durability_set(tasks->store, durability);
+}

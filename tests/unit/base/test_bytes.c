@@ -1,0 +1,30 @@
+#include "base/bytes.h"
+
+#include "test.h"
+
+#include "base/banned.h"
+
+TEST(a_prefix_sorts_before_what_it_is_a_prefix_of)
+{
+    ASSERT_LT(bytes_cmp(BYTES("a"), BYTES("ab")), 0);
+    ASSERT_GT(bytes_cmp(BYTES("b"), BYTES("ab")), 0);
+    ASSERT_EQ(bytes_cmp(BYTES("ab"), BYTES("ab")), 0);
+    ASSERT_LT(bytes_cmp(BYTES(""), BYTES("a")), 0);
+    ASSERT_LT(bytes_cmp(BYTES("\x7f"), BYTES("\x80")), 0);
+}
+
+TEST(nothing_is_equal_to_nothing_whatever_it_points_to)
+{
+    ASSERT_TRUE(bytes_eq(bytes_of(NULL, 0), BYTES("")));
+    ASSERT_EQ(bytes_cmp(bytes_of(NULL, 0), BYTES("")), 0);
+    ASSERT_TRUE(bytes_start_with(BYTES("a"), bytes_of(NULL, 0)));
+}
+
+TEST(nul_is_a_byte_like_others)
+{
+    ASSERT_FALSE(bytes_eq(BYTES("a\0b"), BYTES("a\0c")));
+    ASSERT_TRUE(bytes_start_with(BYTES("a\0b"), BYTES("a\0")));
+    ASSERT_FALSE(bytes_start_with(BYTES("a"), BYTES("a\0")));
+    ASSERT_EQ(bytes_shared_len(BYTES("a\0bc"), BYTES("a\0bd")), 3);
+    ASSERT_BYTES(bytes_from(BYTES("a\0b"), 1), BYTES("\0b"));
+}

@@ -1,0 +1,15 @@
+#!/bin/bash
+# Every header compiles alone.
+set -eu
+cd "$(dirname "$0")/.."
+failed=0
+while IFS= read -r header; do
+    name=${header#src/}
+    name=${name#tests/}
+    if ! echo "#include \"$name\"" | gcc -std=gnu17 -D_GNU_SOURCE -DTERRACE_FAULTS -Wall -Wextra \
+        -Werror -Isrc -Itests -fsyntax-only -x c -; then
+        echo "$header does not compile alone" >&2
+        failed=1
+    fi
+done < <(find src tests -name '*.h' | sort)
+exit $failed

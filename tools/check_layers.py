@@ -1,0 +1,62 @@
+#!/usr/bin/python3
+"""Includes point one way: base <- store <- types <- landing, tile, fs, partition <- server <- main.
+
+The client (cli/) uses base/, store/ and two files of server/. Includes between quotes are written
+from src/, so each names its layer.
+"""
+import pathlib
+import re
+import sys
+
+SIBLINGS = {"landing", "tile", "fs", "partition"}
+BELOW_MODELS = {"base", "store", "types"}
+ALLOWED = {
+    "base": {"base"},
+    "store": {"base", "store"},
+    "types": BELOW_MODELS,
+    **{name: BELOW_MODELS | {name} for name in SIBLINGS},
+    "server": BELOW_MODELS | SIBLINGS | {"server"},
+    "cli": {"base", "store", "cli"},
+}
+ALLOWED_FILES = {"cli": {"server/resp.h", "server/commands.def"}}
+INCLUDE = re.compile(r'^\s*#\s*include\s+"([^"]+)"')
+
+
+def problems_of(root, path):
+    layer = path.relative_to(root).parts[0]
+    if layer == "main.c":
+        return
+    if layer not in ALLOWED:
+        yield f"{path}: folder {layer}/ is not a known layer"
+        return
+    for number, line in enumerate(path.read_text().splitlines(), 1):
+        match = INCLUDE.match(line)
+        if not match:
+            continue
+        name = match.group(1)
+        if "/" not in name or not (root / name).exists():
+            yield f'{path}:{number}: "{name}" is not written from src/'
+        elif name.split("/")[0] not in ALLOWED[layer] and name not in ALLOWED_FILES.get(layer, ()):
+            yield f'{path}:{number}: {layer}/ may not include "{name}"'
+
+
+def banned_problems_of(path):
+    includes = [m.group(1) for m in map(INCLUDE.match, path.read_text().splitlines()) if m]
+    if not includes or includes[-1] != "base/banned.h":
+        yield f'{path}: the last include is not "base/banned.h"'
+
+
+def main():
+    root = pathlib.Path(__file__).resolve().parent.parent / "src"
+    problems = []
+    for path in sorted(p for p in root.rglob("*") if p.suffix in (".c", ".h", ".def")):
+        problems += problems_of(root, path)
+        if path.suffix == ".c":
+            problems += banned_problems_of(path)
+    for problem in problems:
+        print(problem)
+    return 1 if problems else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,90 @@
+#!/bin/bash
+# Installs what is missing for: build (the default), test, bench or check. Each set holds the ones
+# before it as far as it needs them. It asks for commands, headers and libraries, not for package
+# names, so that what was built by hand counts as well.
+set -eu
+
+goal=${1:-build}
+python=/usr/bin/python3 # another python3 on PATH would not see Debian's modules
+missing=()
+
+need() { # package, then a command that succeeds when it is there
+    local package=$1
+    shift
+    if ! "$@" >/dev/null 2>&1; then
+        missing+=("$package")
+    fi
+}
+
+has() { command -v "$1"; }
+
+has_header() {
+    local dir
+    for dir in /usr/include /usr/local/include /usr/include/"$(uname -m)"-linux-gnu; do
+        [ -e "$dir/$1" ] && return 0
+    done
+    return 1
+}
+
+has_library() { # pkg-config name, header
+    { has pkg-config && pkg-config --exists "$1"; } || has_header "$2"
+}
+
+has_compiler_rt() {
+    [ -n "$(find /usr/lib/clang /usr/lib/llvm-*/lib/clang -name 'libclang_rt.asan-x86_64.a' \
+        -print -quit 2>/dev/null)" ]
+}
+
+has_module() { "$python" -c "import $1"; }
+
+need_build() {
+    need gcc has gcc
+    need libc6-dev has_header stdio.h
+    need make has make
+    need cmake has cmake
+    need ninja-build has ninja
+    need pkg-config has pkg-config
+    need librocksdb-dev has_library rocksdb rocksdb/c.h
+    need libjemalloc-dev has_library jemalloc jemalloc/jemalloc.h
+    need libxxhash-dev has_library libxxhash xxhash.h
+}
+
+need_test() {
+    need clang has clang
+    need libclang-rt-14-dev has_compiler_rt
+    need redis-tools has redis-cli
+    need python3 test -x "$python"
+    need python3-pytest has_module pytest
+    need python3-redis has_module redis
+}
+
+case $goal in
+build) need_build ;;
+test) need_build && need_test ;;
+bench) need_build && need redis-tools has redis-benchmark ;;
+check)
+    need_build
+    need_test
+    need clang-format has clang-format
+    need clang-tidy has clang-tidy
+    ;;
+*)
+    echo "usage: tools/deps.sh [build|test|bench|check]" >&2
+    exit 2
+    ;;
+esac
+
+[ ${#missing[@]} -eq 0 ] && exit 0
+
+echo "installing: ${missing[*]}"
+if ! has apt-get >/dev/null; then
+    echo "there is no apt-get here; please install them by hand" >&2
+    exit 1
+fi
+as_root=()
+if [ "$(id -u)" -ne 0 ]; then
+    as_root=(sudo)
+fi
+"${as_root[@]}" apt-get update -q
+"${as_root[@]}" env DEBIAN_FRONTEND=noninteractive apt-get install -y -q \
+    --no-install-recommends "${missing[@]}"
