@@ -62,9 +62,10 @@ void arena_clear(struct arena *arena)
     arena->used = 0;
 }
 
-static struct arena_chunk *chunk_new(size_t cap)
+static struct arena_chunk *chunk_new(size_t cap, bool may_fail)
 {
-    struct arena_chunk *chunk = mem_try_alloc(sizeof *chunk + cap);
+    struct arena_chunk *chunk =
+        may_fail ? mem_try_alloc(sizeof *chunk + cap) : mem_alloc(sizeof *chunk + cap);
     if (chunk)
         chunk->cap = cap;
     return chunk;
@@ -79,10 +80,10 @@ static size_t next_chunk_cap(const struct arena *arena, size_t bytes)
     return cap;
 }
 
-static void *alloc_slow(struct arena *arena, size_t bytes)
+static void *alloc_slow(struct arena *arena, size_t bytes, bool may_fail)
 {
     bool own = bytes > ARENA_OWN_CHUNK_BYTES;
-    struct arena_chunk *chunk = chunk_new(own ? bytes : next_chunk_cap(arena, bytes));
+    struct arena_chunk *chunk = chunk_new(own ? bytes : next_chunk_cap(arena, bytes), may_fail);
     if (!chunk)
         return NULL;
     arena->total_bytes += chunk_bytes(chunk);
@@ -97,24 +98,29 @@ static void *alloc_slow(struct arena *arena, size_t bytes)
     return chunk->data;
 }
 
-void *arena_try_alloc(struct arena *arena, size_t bytes)
+static inline void *alloc(struct arena *arena, size_t bytes, bool may_fail)
 {
-    if (bytes > PTRDIFF_MAX - ARENA_CHUNK_BYTES_MAX)
-        return NULL;
     bytes = (bytes + ARENA_ALIGN - 1) & ~(size_t)(ARENA_ALIGN - 1);
     struct arena_chunk *chunk = arena->chunk;
     if (UNLIKELY(!chunk || bytes > chunk->cap - arena->used))
-        return alloc_slow(arena, bytes);
+        return alloc_slow(arena, bytes, may_fail);
     void *ptr = chunk->data + arena->used;
     arena->used += bytes;
     return ptr;
 }
 
+void *arena_try_alloc(struct arena *arena, size_t bytes)
+{
+    if (bytes > PTRDIFF_MAX - ARENA_CHUNK_BYTES_MAX)
+        return NULL;
+    return alloc(arena, bytes, true);
+}
+
 void *arena_alloc(struct arena *arena, size_t bytes)
 {
-    void *ptr = arena_try_alloc(arena, bytes);
-    ASSERT(ptr); /* sizes that somebody else chose go through arena_try_alloc() */
-    return ptr;
+    /* Sizes that somebody else chose go through arena_try_alloc(). */
+    ASSERT(bytes <= PTRDIFF_MAX - ARENA_CHUNK_BYTES_MAX);
+    return alloc(arena, bytes, false);
 }
 
 void *arena_alloc_array(struct arena *arena, size_t count, size_t size)

@@ -25,6 +25,16 @@ enum {
     FLUSH_RUN_READ_BYTES = 128 * 1024,       /* buffer of one run in the merge */
     FLUSH_DROP_KEYS_BYTES_MAX = 1024 * 1024, /* of a drop's point deletes; else a range delete */
     PATH_BYTES_MAX = 4096,
+
+    RESP_ARG_COUNT_MAX = 1024 * 1024,
+    RESP_BULK_BYTES_MAX = 512 * 1024 * 1024,
+    RESP_LINE_BYTES_MAX = 64 * 1024,        /* an inline command, or the line with a length */
+    CONN_IN_BYTES_MAX = 1024 * 1024 * 1024, /* the largest request */
+    CONN_REPLY_ONE_BYTES_MAX = 1024 * 1024 * 1024,
+    CONN_REPLY_BYTES_MAX =
+        256 * 1024 * 1024,    /* not yet sent; then the connection's commands wait */
+    CONN_REQUESTS_MAX = 1024, /* of one connection, parsed and not answered */
+    SERVER_CLIENTS_MAX = 10000,
 };
 _Static_assert(STORE_VALUE_BYTES_MAX < (1 << 30), "a hot entry holds 30 bits of value length");
 _Static_assert((uint64_t)STORE_COMMIT_BYTES_MAX + (1 << 20) < INT32_MAX,

@@ -6,27 +6,41 @@
 
 #include "base/banned.h"
 
-enum { BLOCK_BYTES_FIRST = 64 };
+enum {
+    BLOCK_BYTES_FIRST = 64,
+    SHRINK_ABOVE_BYTES = 256,   /* smaller blocks are not worth a copy */
+    PREFETCH_ABOVE_BYTES = 256, /* of heap: a few cache lines come by themselves */
+};
 
 static uint8_t *block_base(const struct block *block)
 {
     return (uint8_t *)(uintptr_t)block;
 }
 
-/* The directory grows down from the end, so that growing the block moves it as one piece. */
 static uint16_t *block_slot(const struct block *block, uint16_t index)
 {
-    return (uint16_t *)(void *)(block_base(block) + block->size) - 1 - index;
+    return (uint16_t *)(void *)(block_base(block) + sizeof *block) + index;
+}
+
+/* Offsets count from the end, so that a block grows by moving two pieces. */
+static uint8_t *block_at(const struct block *block, uint16_t index)
+{
+    return block_base(block) + block->size - *block_slot(block, index);
+}
+
+static struct block *block_alloc(struct meter *meter, uint32_t segment, size_t needed)
+{
+    size_t size = mem_class_bytes(needed);
+    ASSERT(size <= BLOCK_BYTES_MAX);
+    struct block *block = mem_alloc(size);
+    *block = (struct block){.segment = segment, .size = (uint16_t)size, .ref = 1};
+    meter_add(meter, segment, size);
+    return block;
 }
 
 struct block *block_new(struct meter *meter, uint32_t segment)
 {
-    size_t size = mem_class_bytes(BLOCK_BYTES_FIRST);
-    struct block *block = mem_alloc(size);
-    *block = (struct block){
-        .segment = segment, .size = (uint16_t)size, .heap_end = sizeof(struct block), .ref = 1};
-    meter_add(meter, segment, size);
-    return block;
+    return block_alloc(meter, segment, BLOCK_BYTES_FIRST);
 }
 
 static size_t out_bytes(const struct block_out *out)
@@ -77,17 +91,6 @@ static inline struct block_out *out_get(const uint8_t *at)
     return out;
 }
 
-static inline struct bytes suffix_at(const uint8_t *at)
-{
-    if (UNLIKELY(*at & ENTRY_OUT)) {
-        const struct block_out *out = out_get(at + 1);
-        return bytes_of(out->bytes, out->suffix_len);
-    }
-    at++;
-    size_t len = length_get(&at);
-    return bytes_of(at, len);
-}
-
 static size_t entry_len(const uint8_t *at)
 {
     if (*at & ENTRY_OUT)
@@ -132,13 +135,48 @@ static void entry_put(uint8_t *to, uint8_t flags, struct bytes suffix, struct by
         memcpy(to, value.ptr, value.len);
 }
 
+/* ---- searching ---- */
+
+/* Byte order. Most suffixes differ in their first eight bytes: `head` is those of the wanted one.
+ */
+static inline int suffix_cmp(struct bytes suffix, struct bytes wanted, uint64_t head)
+{
+    if (LIKELY(suffix.len >= 8 && wanted.len >= 8)) {
+        uint64_t mine = be64_get(suffix.ptr);
+        if (mine != head)
+            return mine < head ? -1 : 1;
+    }
+    return bytes_cmp(suffix, wanted);
+}
+
+static inline struct bytes suffix_at(const uint8_t *at)
+{
+    if (UNLIKELY(*at & ENTRY_OUT)) {
+        const struct block_out *out = out_get(at + 1);
+        return bytes_of(out->bytes, out->suffix_len);
+    }
+    at++;
+    size_t len = length_get(&at);
+    return bytes_of(at, len);
+}
+
+/* A binary search would meet its cache misses one after the other. */
+static inline void heap_prefetch(const struct block *block)
+{
+    const uint8_t *end = block_base(block) + block->size;
+    for (const uint8_t *at = end - block->heap; at < end; at += 64)
+        __builtin_prefetch(at);
+}
+
 uint16_t block_find(const struct block *block, struct bytes suffix, bool *ret_exact)
 {
     uint16_t low = 0, high = block->count;
-    const uint8_t *base = block_base(block);
+    uint64_t head = suffix.len >= 8 ? be64_get(suffix.ptr) : 0;
+    if (block->heap > PREFETCH_ABOVE_BYTES)
+        heap_prefetch(block);
     while (low < high) {
         uint16_t middle = (uint16_t)((low + high) / 2);
-        int order = bytes_cmp(suffix_at(base + *block_slot(block, middle)), suffix);
+        int order = suffix_cmp(suffix_at(block_at(block, middle)), suffix, head);
         if (order == 0) {
             *ret_exact = true;
             return middle;
@@ -154,7 +192,7 @@ uint16_t block_find(const struct block *block, struct bytes suffix, bool *ret_ex
 
 struct entry block_entry(const struct block *block, uint16_t index)
 {
-    const uint8_t *at = block_base(block) + *block_slot(block, index);
+    const uint8_t *at = block_at(block, index);
     struct entry entry = {.flags = *at};
     if (UNLIKELY(entry.flags & ENTRY_OUT)) {
         entry.out = out_get(at + 1);
@@ -175,15 +213,17 @@ struct entry block_entry(const struct block *block, uint16_t index)
 
 uint8_t block_flags(const struct block *block, uint16_t index)
 {
-    return block_base(block)[*block_slot(block, index)];
+    return *block_at(block, index);
 }
 
 void block_flags_set(struct block *block, uint16_t index, uint8_t flags)
 {
-    uint8_t *at = block_base(block) + *block_slot(block, index);
+    uint8_t *at = block_at(block, index);
     ASSERT(((*at ^ flags) & ~ENTRY_GAP) == 0);
     *at = flags;
 }
+
+/* ---- changing ---- */
 
 void block_stamp(struct block *block, struct meter *meter, uint32_t segment)
 {
@@ -195,38 +235,48 @@ void block_stamp(struct block *block, struct meter *meter, uint32_t segment)
 
 static size_t block_needed(const struct block *block)
 {
-    return (size_t)block->heap_end - block->garbage + (size_t)block->count * sizeof(uint16_t);
+    return sizeof *block + (size_t)block->count * sizeof(uint16_t) + block->heap - block->garbage;
 }
 
-/* A copy without garbage and with room for `more` bytes. */
+/* Copies the entries from `from` up to `to` behind those of `block`, which has the room. */
+static void entries_append(struct block *block, const struct block *old, uint16_t from, uint16_t to)
+{
+    for (uint16_t i = from; i < to; i++) {
+        const uint8_t *at = block_at(old, i);
+        size_t len = entry_len(at);
+        block->heap = (uint16_t)(block->heap + len);
+        *block_slot(block, block->count++) = block->heap;
+        memcpy(block_base(block) + block->size - block->heap, at, len);
+        block->live = (uint16_t)(block->live + !(*at & ENTRY_TOMB));
+    }
+}
+
+/* Puts a copy that has the room for `more` bytes, and no garbage, in the place of the block. */
 static void block_rebuild(struct block **block, struct meter *meter, size_t more)
 {
     struct block *old = *block;
-    size_t size = mem_class_bytes(block_needed(old) + more);
-    ASSERT(size <= BLOCK_BYTES_MAX);
-    struct block *new = mem_alloc(size);
-    *new = *old;
-    new->size = (uint16_t)size;
-    new->heap_end = sizeof *new;
-    new->garbage = 0;
-    for (uint16_t i = 0; i < old->count; i++) {
-        const uint8_t *from = block_base(old) + *block_slot(old, i);
-        size_t len = entry_len(from);
-        memcpy(block_base(new) + new->heap_end, from, len);
-        *block_slot(new, i) = new->heap_end;
-        new->heap_end = (uint16_t)(new->heap_end + len);
+    struct block *new = block_alloc(meter, old->segment, block_needed(old) + more);
+    new->ref = old->ref;
+    if (old->garbage) {
+        entries_append(new, old, 0, old->count);
+    } else {
+        new->count = old->count;
+        new->live = old->live;
+        new->heap = old->heap;
+        memcpy(block_slot(new, 0), block_slot(old, 0), old->count * sizeof(uint16_t));
+        memcpy(block_base(new) + new->size - new->heap, block_base(old) + old->size - old->heap,
+               old->heap);
     }
     meter_sub(meter, old->segment, old->size);
-    meter_add(meter, new->segment, new->size);
     mem_free(old);
     *block = new;
 }
 
-enum block_answer block_insert(struct block **block_at, struct meter *meter, uint16_t index,
+enum block_answer block_insert(struct block **block_ptr, struct meter *meter, uint16_t index,
                                uint8_t flags, struct bytes suffix, struct bytes value,
                                struct block_out *out)
 {
-    struct block *block = *block_at;
+    struct block *block = *block_ptr;
     struct block_out *made = NULL;
     ASSERT(index <= block->count);
 
@@ -241,31 +291,52 @@ enum block_answer block_insert(struct block **block_at, struct meter *meter, uin
     flags = (uint8_t)(out ? flags | ENTRY_OUT : flags & ~ENTRY_OUT);
     size_t len = entry_len_for(flags, suffix, value);
     size_t more = len + sizeof(uint16_t);
-    if ((size_t)block->heap_end + (block->count + 1) * sizeof(uint16_t) + len > block->size) {
+    if (block_needed(block) + block->garbage + more > block->size) {
         if (mem_class_bytes(block_needed(block) + more) > BLOCK_BYTES_MAX) {
             block_out_free(made, meter);
             return BLOCK_FULL;
         }
-        block_rebuild(block_at, meter, more);
-        block = *block_at;
+        block_rebuild(block_ptr, meter, more);
+        block = *block_ptr;
     }
-    uint16_t *lowest = block_slot(block, block->count);
-    memmove(lowest, lowest + 1, (size_t)(block->count - index) * sizeof *lowest);
-    *block_slot(block, index) = block->heap_end;
-    entry_put(block_base(block) + block->heap_end, flags, suffix, value, out);
-    block->heap_end = (uint16_t)(block->heap_end + len);
+    uint16_t *slot = block_slot(block, index);
+    memmove(slot + 1, slot, (size_t)(block->count - index) * sizeof *slot);
+    block->heap = (uint16_t)(block->heap + len);
+    *slot = block->heap;
+    entry_put(block_base(block) + block->size - block->heap, flags, suffix, value, out);
     block->count++;
     if (!(flags & ENTRY_TOMB))
         block->live++;
     return BLOCK_OK;
 }
 
-void block_remove(struct block **block_at, struct meter *meter, uint16_t index,
+bool block_replace(struct block *block, uint16_t index, bool tomb, struct bytes value)
+{
+    uint8_t *at = block_at(block, index);
+    struct entry entry = block_entry(block, index);
+    ASSERT(!(entry.flags & ENTRY_OUT));
+    uint8_t flags = (uint8_t)((entry.flags & ENTRY_GAP) | (tomb ? ENTRY_TOMB : 0));
+    size_t len = entry_len(at), new_len = entry_len_for(flags, entry.suffix, value);
+    if (new_len > len)
+        return false;
+    *at = flags;
+    if (!tomb) {
+        uint8_t *to = at + (entry.suffix.ptr - at) + entry.suffix.len;
+        to += uvarint_put(to, value.len);
+        if (value.len)
+            memcpy(to, value.ptr, value.len);
+    }
+    block->garbage = (uint16_t)(block->garbage + len - new_len);
+    block->live = (uint16_t)(block->live + ((entry.flags & ENTRY_TOMB) != 0) - tomb);
+    return true;
+}
+
+void block_remove(struct block **block_ptr, struct meter *meter, uint16_t index,
                   struct block_out **ret_out)
 {
-    struct block *block = *block_at;
+    struct block *block = *block_ptr;
     ASSERT(index < block->count);
-    const uint8_t *at = block_base(block) + *block_slot(block, index);
+    const uint8_t *at = block_at(block, index);
     size_t len = entry_len(at);
 
     struct block_out *out = *at & ENTRY_OUT ? out_get(at + 1) : NULL;
@@ -275,50 +346,53 @@ void block_remove(struct block **block_at, struct meter *meter, uint16_t index,
         block_out_free(out, meter);
     if (!(*at & ENTRY_TOMB))
         block->live--;
-    block->count--;
-    if ((size_t)*block_slot(block, index) + len == block->heap_end)
-        block->heap_end = (uint16_t)(block->heap_end - len);
+    uint16_t *slot = block_slot(block, index);
+    if (*slot == block->heap)
+        block->heap = (uint16_t)(block->heap - len);
     else
         block->garbage = (uint16_t)(block->garbage + len);
-    uint16_t *lowest = block_slot(block, block->count);
-    memmove(lowest + 1, lowest, (size_t)(block->count - index) * sizeof *lowest);
-    if (block->count && block->size > 256 && block_needed(block) < block->size / 2)
-        block_rebuild(block_at, meter, 0);
+    block->count--;
+    memmove(slot, slot + 1, (size_t)(block->count - index) * sizeof *slot);
+    if (block->count && block->size > SHRINK_ABOVE_BYTES && block_needed(block) < block->size / 2)
+        block_rebuild(block_ptr, meter, 0);
 }
 
-struct block *block_split(struct block **block_at, struct meter *meter, uint16_t index)
+static size_t entries_len(const struct block *block, uint16_t from, uint16_t to)
 {
-    struct block *block = *block_at;
-    ASSERT(index > 0 && index < block->count);
-    struct block *right = block_new(meter, block->segment);
-    right->ref = block->ref;
-    for (uint16_t i = index; i < block->count; i++) {
-        struct entry entry = block_entry(block, i);
-        enum block_answer answer = block_insert(&right, meter, right->count, entry.flags,
-                                                entry.suffix, entry.value, entry.out);
-        ASSERT(answer == BLOCK_OK);
-        block->garbage =
-            (uint16_t)(block->garbage + entry_len(block_base(block) + *block_slot(block, i)));
+    size_t len = 0;
+    for (uint16_t i = from; i < to; i++)
+        len += entry_len(block_at(block, i));
+    return len;
+}
+
+struct block *block_split(struct block **block_ptr, struct meter *meter, uint16_t index)
+{
+    struct block *old = *block_ptr;
+    ASSERT(index > 0);
+    ASSERT(index < old->count);
+    uint16_t bounds[] = {0, index, old->count};
+    struct block *half[2];
+    for (int i = 0; i < 2; i++) {
+        size_t len = entries_len(old, bounds[i], bounds[i + 1]) +
+                     (size_t)(bounds[i + 1] - bounds[i]) * sizeof(uint16_t);
+        half[i] = block_alloc(meter, old->segment, sizeof *old + len);
+        half[i]->ref = old->ref;
+        entries_append(half[i], old, bounds[i], bounds[i + 1]);
     }
-    block->live = (uint16_t)(block->live - right->live);
-    block->count = index;
-    block_rebuild(block_at, meter, 0);
-    return right;
+    meter_sub(meter, old->segment, old->size);
+    mem_free(old); /* its block_outs moved */
+    *block_ptr = half[0];
+    return half[1];
 }
 
 bool block_merge(struct block **left, struct block *right, struct meter *meter)
 {
-    size_t more = block_needed(right) - sizeof(struct block);
+    size_t more = block_needed(right) - sizeof *right;
     if (mem_class_bytes(block_needed(*left) + more) > BLOCK_BYTES_MAX * 3 / 4)
         return false;
     block_stamp(*left, meter, right->segment);
     block_rebuild(left, meter, more);
-    for (uint16_t i = 0; i < right->count; i++) {
-        struct entry entry = block_entry(right, i);
-        enum block_answer answer = block_insert(left, meter, (*left)->count, entry.flags,
-                                                entry.suffix, entry.value, entry.out);
-        ASSERT(answer == BLOCK_OK);
-    }
+    entries_append(*left, right, 0, right->count);
     (*left)->ref |= right->ref;
     meter_sub(meter, right->segment, right->size);
     mem_free(right); /* its block_outs moved */
@@ -330,7 +404,7 @@ uint16_t block_middle(const struct block *block)
     ASSERT(block->count > 1);
     size_t half = (block_needed(block) - sizeof *block) / 2, sum = 0;
     for (uint16_t i = 0; i < block->count - 1; i++) {
-        sum += entry_len(block_base(block) + *block_slot(block, i)) + sizeof(uint16_t);
+        sum += entry_len(block_at(block, i)) + sizeof(uint16_t);
         if (sum >= half)
             return (uint16_t)(i + 1);
     }
@@ -352,7 +426,7 @@ void block_free(struct block *block, struct meter *meter)
     if (!block)
         return;
     for (uint16_t i = 0; i < block->count; i++) {
-        const uint8_t *at = block_base(block) + *block_slot(block, i);
+        const uint8_t *at = block_at(block, i);
         if (*at & ENTRY_OUT)
             block_out_free(out_get(at + 1), meter);
     }
@@ -362,16 +436,17 @@ void block_free(struct block *block, struct meter *meter)
 
 void block_check(const struct block *block)
 {
-    size_t used = sizeof *block, live = 0;
+    size_t live = 0;
     ASSERT(block->size <= BLOCK_BYTES_MAX);
-    ASSERT((size_t)block->heap_end + (size_t)block->count * sizeof(uint16_t) <= block->size);
+    ASSERT(block_needed(block) + block->garbage <= block->size);
     for (uint16_t i = 0; i < block->count; i++) {
         struct entry entry = block_entry(block, i);
-        used += entry_len(block_base(block) + *block_slot(block, i));
+        ASSERT(*block_slot(block, i) <= block->heap);
+        ASSERT(entry_len(block_at(block, i)) <= BLOCK_INLINE_MAX);
         live += !(entry.flags & ENTRY_TOMB);
         if (i > 0)
             ASSERT(bytes_cmp(block_entry(block, (uint16_t)(i - 1)).suffix, entry.suffix) < 0);
     }
     ASSERT(live == block->live);
-    ASSERT(used + block->garbage == block->heap_end);
+    ASSERT(entries_len(block, 0, block->count) + block->garbage == block->heap);
 }

@@ -2,15 +2,16 @@
  *
  *   OFFSET  SIZE  WHAT (in memory only)
  *   0       16    struct block
- *   16      ..    entries, in the order they came; holes are counted as garbage
+ *   16      2n    directory: where the entries begin, in suffix order, counted from the block's end
  *   ..      ..    free
- *   size-2n 2n    offsets of the entries in suffix order, the first at the very end
+ *   ..size  ..    heap: entries, the newest first; holes are counted as garbage
  * Entry:
  *   1       flags (enum entry_flags)
  *   ENTRY_OUT: 8   pointer to a struct block_out with suffix and value
  *   otherwise  v   uvarint length of the suffix, then the suffix; rows: uvarint length of the
  *                  value, then the value
- * A block is as large as its allocator size class, so it grows by classes and wastes little.
+ * A block is as large as its allocator size class, so it grows by classes and wastes little. Header
+ * and directory share the first cache lines: a search meets one miss there and one for the heap.
  *
  * ENTRY_GAP says that the interval between this entry and the one before it in the group is open:
  * the engine may have rows there. A tombstone says that its suffix has no row.
@@ -18,7 +19,8 @@
  * Invariants:
  *   (1) count > 0 except for a block just made; suffixes strictly ascend.
  *   (2) size <= BLOCK_BYTES_MAX; an entry that would take more than BLOCK_INLINE_MAX is out of
- * line. (3) live counts the entries that are rows.
+ * line. (3) live counts the entries that are rows. (4) The heap's bytes are those of the entries
+ * and the garbage.
  *
  * Ownership: a block owns its block_outs; an operation that returns one gives it away.
  * Threads: the executor. */
@@ -50,7 +52,7 @@ struct block {
     uint16_t size;
     uint16_t count;
     uint16_t live;
-    uint16_t heap_end; /* entries end here */
+    uint16_t heap; /* bytes, garbage included */
     uint16_t garbage;
     uint8_t ref; /* CLOCK */
     uint8_t unused;
@@ -88,10 +90,13 @@ enum block_answer { BLOCK_OK, BLOCK_FULL, BLOCK_NOMEM };
 enum block_answer block_insert(struct block **block, struct meter *meter, uint16_t index,
                                uint8_t flags, struct bytes suffix, struct bytes value,
                                struct block_out *out);
+/* Puts another row or tombstone in the place of the entry, if that needs no more room than it has;
+ * false: nothing was done. Neither may be out of line. Its interval stays as it is. */
+bool block_replace(struct block *block, uint16_t index, bool tomb, struct bytes value);
 /* Removes; *ret_out (may be NULL: it is freed) takes what was out of line. */
 void block_remove(struct block **block, struct meter *meter, uint16_t index,
                   struct block_out **ret_out);
-/* Moves the entries from index on to a new block with the same stamp. */
+/* Moves the entries from index on (1 .. count-1) to a new block with the same stamp. */
 struct block *block_split(struct block **block, struct meter *meter, uint16_t index);
 /* Appends all entries of right and frees it, if they fit well; false: nothing was done. */
 bool block_merge(struct block **left, struct block *right, struct meter *meter);

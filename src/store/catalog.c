@@ -91,7 +91,8 @@ enum rc catalog_write(const struct catalog *catalog, struct files *files, const 
     CLEANUP(buf_done) struct buf text;
     buf_init(&text, CATALOG_BYTES_MAX);
     if (!catalog_format(catalog, &text))
-        return err_set(err, RC_TOO_BIG, "the catalogue \"%s\" is over its limit", path);
+        return err_set(err, RC_TOO_BIG, "the catalogue \"%s\" is over its limit, or memory is out",
+                       path);
     return files_replace(files, path, buf_bytes(&text), err);
 }
 
@@ -104,17 +105,17 @@ static int hex_digit(char c)
     return c >= 'a' && c <= 'f' ? c - 'a' + 10 : -1;
 }
 
-static bool hex_parse(const char *text, struct buf *to)
+static bool hex_parse(const char *text, uint8_t *to, size_t bytes_max, size_t *ret_len)
 {
+    size_t len = 0;
     for (; *text; text += 2) {
         int high = hex_digit(text[0]);
         int low = high < 0 ? -1 : hex_digit(text[1]);
-        if (low < 0)
+        if (low < 0 || len == bytes_max)
             return false;
-        uint8_t byte = (uint8_t)(high << 4 | low);
-        if (!buf_add(to, &byte, 1))
-            return false;
+        to[len++] = (uint8_t)(high << 4 | low);
     }
+    *ret_len = len;
     return true;
 }
 
@@ -165,14 +166,14 @@ static bool space_line(struct catalog *catalog, char *word[], struct err *err)
 static bool prefix_line(struct catalog *catalog, char *word[])
 {
     uint64_t space;
-    CLEANUP(buf_done) struct buf bytes;
-    buf_init(&bytes, STORE_PREFIX_BYTES_MAX);
+    uint8_t bytes[STORE_PREFIX_BYTES_MAX];
+    size_t len = 0;
     if (!number_parse(word[1], 255, &space) || catalog->spaces.space[space].kind == SPACE_NONE ||
         space == SPACE_SYS)
         return false;
-    if (strcmp(word[2], "-") != 0 && !hex_parse(word[2], &bytes))
+    if (strcmp(word[2], "-") != 0 && !hex_parse(word[2], bytes, sizeof bytes, &len))
         return false;
-    catalog_prefix_add(catalog, (uint8_t)space, buf_bytes(&bytes));
+    catalog_prefix_add(catalog, (uint8_t)space, bytes_of(bytes, len));
     return true;
 }
 
@@ -194,11 +195,8 @@ static enum rc catalog_line(struct catalog *catalog, char *line, const char *pat
             return err_set(err, RC_VERSION, "\"%s\" has unknown features %s", path, word[1]);
         ok = true;
     } else if (count == 2 && strcmp(word[0], "uuid") == 0 && strlen(word[1]) == 32) {
-        CLEANUP(buf_done) struct buf uuid;
-        buf_init(&uuid, 16);
-        ok = hex_parse(word[1], &uuid) && uuid.len == 16;
-        if (ok)
-            memcpy(catalog->uuid, uuid.ptr, 16);
+        size_t len = 0;
+        ok = hex_parse(word[1], catalog->uuid, sizeof catalog->uuid, &len) && len == 16;
     } else if (count == 2 && strcmp(word[0], "incarnation") == 0) {
         ok = number_parse(word[1], UINT32_MAX, &number);
         catalog->incarnation = ok ? (uint32_t)number : 0;

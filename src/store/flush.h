@@ -90,6 +90,7 @@ struct flush_status {
 void flush_status(struct flush *flush, struct flush_status *ret_status); /* (any) */
 uint64_t flush_mark_segment(const struct flush *flush);                  /* (any) atomic */
 
-/* Manual mode: one step. *ret_worked false: nothing to do, or braked. After a failed step the same
- * step is tried again by the next call (with threads: after a back-off). */
+/* Manual mode: one step. *ret_worked false: nothing to do, braked, or it failed (status.reason).
+ * After a failed step the same step is tried again by the next call (with threads: after a
+ * back-off). */
 void flush_step(struct flush *flush, bool *ret_worked);

@@ -2,8 +2,10 @@
  *
  * Rows are built in memory exactly as they stand in the run file; what is sorted are pairs of an
  * 8-byte piece of the key and a pointer. Keys of a store share long prefixes (space, length,
- * namespace, LSN), so the piece moves: rows whose pieces are equal are sorted again by the next 8
- * bytes. Each piece is sorted by radix, which passes over the bytes that do not differ. */
+ * namespace, LSN), so the piece moves: it begins after what all keys of a space share, and rows
+ * whose pieces are equal are sorted again by the next 8 bytes. Pieces are squeezed to the bits in
+ * which they differ (of decimal digits: 4 of 8) and sorted by radix, as many leading bits as it
+ * takes to leave few rows together. */
 #include "store/flush_int.h"
 
 #include "base/mem.h"
@@ -16,11 +18,13 @@ enum {
     SORT_SMALL_COUNT = 12,          /* compared row by row */
     SORT_INSERT_COUNT = 48,         /* pieces sorted by insertion */
     SORT_AHEAD = 16,                /* rows prefetched */
+    RADIX_BITS_MAX = 11,            /* of one pass */
     PIECE_BYTES = 8,
 };
 
 struct item {
-    uint64_t piece; /* big-endian bytes of the key at the depth being sorted, filled up with 0 */
+    uint64_t piece; /* the space; then big-endian bytes of the key at the depth being sorted, filled
+                       up with 0 */
     const uint8_t *row;
 };
 
@@ -32,6 +36,8 @@ struct flush__sorter {
     struct item *other; /* room for the radix passes; as long as item */
     size_t item_count;
     size_t item_cap;
+    const uint8_t *first[STORE_SPACES_MAX]; /* a row of the space, or NULL */
+    size_t shared[STORE_SPACES_MAX];        /* bytes in which all keys of the space agree */
 };
 
 struct flush__sorter *flush__sorter_new(void)
@@ -46,6 +52,7 @@ static void sorter_clear(struct flush__sorter *sorter)
     arena_clear(&sorter->arena);
     sorter->at = sorter->end = NULL;
     sorter->item_count = 0;
+    memset(sorter->first, 0, sizeof sorter->first);
 }
 
 void flush__sorter_free(struct flush__sorter *sorter)
@@ -59,18 +66,6 @@ void flush__sorter_free(struct flush__sorter *sorter)
 }
 
 /* ---- collecting ---- */
-
-static uint64_t row_piece(const uint8_t *row, size_t depth)
-{
-    size_t key_len = flush__row_key_len(row);
-    const uint8_t *key = row + FLUSH_ROW_HEADER_BYTES;
-    if (LIKELY(key_len >= depth + PIECE_BYTES))
-        return be64_get(key + depth);
-    uint8_t piece[PIECE_BYTES] = {0};
-    if (key_len > depth)
-        memcpy(piece, key + depth, key_len - depth);
-    return be64_get(piece);
-}
 
 static enum rc no_memory(size_t bytes, struct err *err)
 {
@@ -100,8 +95,22 @@ static enum rc item_add(struct flush__sorter *sorter, const uint8_t *row, struct
         sorter->item = item;
         sorter->item_cap = cap;
     }
-    sorter->item[sorter->item_count++] = (struct item){row_piece(row, 0), row};
+    sorter->item[sorter->item_count++] = (struct item){row[FLUSH_ROW_HEADER_BYTES], row};
     return RC_OK;
+}
+
+static void shared_update(struct flush__sorter *sorter, const uint8_t *row, struct bytes key)
+{
+    uint8_t space = key.ptr[0];
+    const uint8_t *first = sorter->first[space];
+    if (UNLIKELY(!first)) {
+        sorter->first[space] = row;
+        sorter->shared[space] = key.len;
+        return;
+    }
+    struct bytes shared = bytes_of(first + FLUSH_ROW_HEADER_BYTES, sorter->shared[space]);
+    if (UNLIKELY(!bytes_start_with(key, shared)))
+        sorter->shared[space] = bytes_shared_len(key, shared);
 }
 
 static enum rc row_add(struct flush__sorter *sorter, const struct space_set *spaces,
@@ -124,6 +133,7 @@ static enum rc row_add(struct flush__sorter *sorter, const struct space_set *spa
     if (record->value.len > 0)
         memcpy(key.ptr + key.len, record->value.ptr, record->value.len);
     sorter->at = key.ptr + key.len + record->value.len;
+    shared_update(sorter, row, buf_bytes(&key));
     return item_add(sorter, row, err);
 }
 
@@ -294,42 +304,99 @@ static void pieces_insert_sort(struct item *item, size_t count)
     }
 }
 
-static void pieces_radix_sort(struct item *item, struct item *other, size_t count)
+/* Leaves the bits in which pieces differ, to the right, in order: order and equality stay. Whole
+ * bytes are cut at their highest such bit. Returns how many bits are left. */
+static unsigned pieces_squeeze(struct item *item, size_t count)
 {
-    uint32_t histogram[PIECE_BYTES][256] = {0};
+    uint64_t differs = 0;
+    for (size_t i = 1; i < count; i++)
+        differs |= item[i].piece ^ item[0].piece;
+
+    unsigned shift[PIECE_BYTES], width[PIECE_BYTES], part_count = 0, bits = 0;
+    for (int byte = PIECE_BYTES - 1; byte >= 0; byte--) {
+        unsigned value = differs >> (byte * 8) & 0xff;
+        if (value == 0)
+            continue;
+        shift[part_count] = (unsigned)byte * 8;
+        width[part_count] = 32 - (unsigned)__builtin_clz(value);
+        bits += width[part_count++];
+    }
     for (size_t i = 0; i < count; i++) {
-        uint64_t piece = item[i].piece;
-        for (unsigned digit = 0; digit < PIECE_BYTES; digit++)
-            histogram[digit][piece >> (digit * 8) & 0xff]++;
+        uint64_t piece = 0;
+        for (unsigned part = 0; part < part_count; part++)
+            piece = piece << width[part] |
+                    (item[i].piece >> shift[part] & ((UINT64_C(1) << width[part]) - 1));
+        item[i].piece = piece;
+    }
+    return bits;
+}
+
+/* Sorts by `bits` bits of the piece from bit `low` on; stable. */
+static void radix_pass(const struct item *from, struct item *to, size_t count, unsigned low,
+                       unsigned bits)
+{
+    uint32_t start[1 << RADIX_BITS_MAX];
+    const uint64_t mask = (UINT64_C(1) << bits) - 1;
+    memset(start, 0, sizeof start[0] << bits);
+    for (size_t i = 0; i < count; i++)
+        start[from[i].piece >> low & mask]++;
+    uint32_t sum = 0;
+    for (uint64_t value = 0; value <= mask; value++) {
+        uint32_t here = start[value];
+        start[value] = sum;
+        sum += here;
+    }
+    for (size_t i = 0; i < count; i++)
+        to[start[from[i].piece >> low & mask]++] = from[i];
+}
+
+/* Sorts by the lowest `bits` bits of the pieces; those above are equal. */
+static void pieces_radix_sort(struct item *item, struct item *other, size_t count, unsigned bits)
+{
+    if (bits == 0)
+        return;
+    unsigned pass_bits = count < 4096 ? 8 : RADIX_BITS_MAX;
+    unsigned top = bits < 2 * pass_bits ? bits : 2 * pass_bits;
+    unsigned low = bits - top;
+    if (top <= pass_bits) {
+        radix_pass(item, other, count, low, top);
+        memcpy(item, other, count * sizeof *item);
+    } else {
+        radix_pass(item, other, count, low, top / 2);
+        radix_pass(other, item, count, low + top / 2, top - top / 2);
     }
 
-    struct item *from = item, *to = other;
-    for (unsigned digit = 0; digit < PIECE_BYTES; digit++) {
-        uint32_t *start = histogram[digit];
-        if (start[from[0].piece >> (digit * 8) & 0xff] == count)
-            continue; /* all have the same byte here */
-        uint32_t sum = 0;
-        for (unsigned value = 0; value < 256; value++) {
-            uint32_t here = start[value];
-            start[value] = sum;
-            sum += here;
-        }
-        for (size_t i = 0; i < count; i++)
-            to[start[from[i].piece >> (digit * 8) & 0xff]++] = from[i];
-        struct item *swap = from;
-        from = to;
-        to = swap;
+    size_t next;
+    for (size_t i = 0; low > 0 && i < count; i = next) {
+        for (next = i + 1; next < count && item[next].piece >> low == item[i].piece >> low;)
+            next++;
+        if (next - i <= SORT_INSERT_COUNT)
+            pieces_insert_sort(item + i, next - i);
+        else
+            pieces_radix_sort(item + i, other + i, next - i, low);
     }
-    if (from != item)
-        memcpy(item, from, count * sizeof *item);
 }
 
 static void pieces_sort(struct flush__sorter *sorter, struct item *item, size_t count)
 {
-    if (count <= SORT_INSERT_COUNT)
+    if (count <= SORT_INSERT_COUNT) {
         pieces_insert_sort(item, count);
-    else
-        pieces_radix_sort(item, sorter->other + (item - sorter->item), count);
+        return;
+    }
+    unsigned bits = pieces_squeeze(item, count);
+    pieces_radix_sort(item, sorter->other + (item - sorter->item), count, bits);
+}
+
+static uint64_t row_piece(const uint8_t *row, size_t depth)
+{
+    size_t key_len = flush__row_key_len(row);
+    const uint8_t *key = row + FLUSH_ROW_HEADER_BYTES;
+    if (LIKELY(key_len >= depth + PIECE_BYTES))
+        return be64_get(key + depth);
+    uint8_t piece[PIECE_BYTES] = {0};
+    if (key_len > depth)
+        memcpy(piece, key + depth, key_len - depth);
+    return be64_get(piece);
 }
 
 static void pieces_load(struct item *item, size_t count, size_t depth)
@@ -403,13 +470,12 @@ static struct item_range runs_sort(struct flush__sorter *sorter, struct item_ran
     return longest;
 }
 
-/* The pieces of depth 0 are loaded. Recursion takes at most half of the rows, so it is not deep
- * even where keys are long and alike. */
+/* Keys agree before `depth`. Recursion takes at most half of the rows, so it is not deep even where
+ * keys are long and alike. */
 static void range_sort(struct flush__sorter *sorter, struct item_range range, size_t depth)
 {
     while (range.count > SORT_SMALL_COUNT) {
-        if (depth > 0)
-            pieces_load(range.item, range.count, depth);
+        pieces_load(range.item, range.count, depth);
         pieces_sort(sorter, range.item, range.count);
         range = runs_sort(sorter, range, depth);
         depth += PIECE_BYTES;
@@ -418,16 +484,31 @@ static void range_sort(struct flush__sorter *sorter, struct item_range range, si
         rows_insert_sort(range.item, range.count, depth);
 }
 
+static void spaces_sort(struct flush__sorter *sorter)
+{
+    struct item *item = sorter->item;
+    pieces_radix_sort(item, sorter->other, sorter->item_count, 8);
+    size_t next;
+    for (size_t i = 0; i < sorter->item_count; i = next) {
+        uint8_t space = (uint8_t)item[i].piece;
+        for (next = i + 1; next < sorter->item_count && item[next].piece == space;)
+            next++;
+        range_sort(sorter, (struct item_range){item + i, next - i}, sorter->shared[space]);
+    }
+}
+
 static enum rc items_sort(struct flush__sorter *sorter, struct err *err)
 {
     size_t count = sorter->item_count;
+    if (count == 0)
+        return RC_OK;
     if (count > UINT32_MAX)
         return err_set(err, RC_TOO_BIG, "more than 2^32 rows in a segment");
     mem_free(sorter->other);
     sorter->other = mem_try_alloc(count * sizeof *sorter->other);
     if (!sorter->other)
         return no_memory(count * sizeof *sorter->other, err);
-    range_sort(sorter, (struct item_range){sorter->item, count}, 0);
+    spaces_sort(sorter);
     mem_free(sorter->other);
     sorter->other = NULL;
     return RC_OK;

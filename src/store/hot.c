@@ -130,8 +130,12 @@ static uint32_t slot_new(struct hot *hot, uint32_t prefix, uint32_t segment, boo
         memset(hot->slot + at, 0, 16 * sizeof *hot->slot);
         hot->slot_count = at + 16;
     }
-    hot->slot[at] =
-        (struct hot_slot){.prefix = prefix, .segment = segment, .used = true, .complete = complete};
+    uint8_t space = hot->prefix[prefix].space;
+    hot->slot[at] = (struct hot_slot){.prefix = prefix,
+                                      .segment = segment,
+                                      .used = true,
+                                      .whole = hot->spaces->space[space].kind == SPACE_WHOLE,
+                                      .complete = complete};
     return (uint32_t)at;
 }
 

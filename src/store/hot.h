@@ -58,6 +58,7 @@ struct hot_slot {
     uint64_t entry_count;
     uint32_t ref_count; /* loads; the number is not used again while there are any */
     bool used;
+    bool whole;    /* its space is a SPACE_WHOLE: its entries are rows */
     bool complete; /* (2) */
     bool dead;     /* dropped: its entries are being freed */
 };
@@ -139,7 +140,7 @@ static inline struct bytes hot_group_key(const struct hot_group *group)
 }
 static inline bool hot_slot_whole(const struct hot *hot, uint32_t slot)
 {
-    return hot->spaces->space[hot->prefix[hot->slot[slot].prefix].space].kind == SPACE_WHOLE;
+    return hot->slot[slot].whole;
 }
 
 uint64_t hot_hash(const struct hot *hot, uint32_t slot, struct bytes key);

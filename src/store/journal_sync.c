@@ -326,7 +326,7 @@ void journal__look(struct journal *journal)
         return;
     bool low = free_bytes < journal->options.disk_reserve_bytes;
     journal->stats.disk_free_bytes = free_bytes;
-    if (low != journal->disk_low)
+    if (low != journal->disk_low || journal->read_only) /* the executor calls journal_retry() */
         journal->notify_due = true;
     journal->disk_low = low;
 }

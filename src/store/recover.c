@@ -538,10 +538,11 @@ static enum rc list_prepare(struct recovery *recovery, struct err *err)
                 recovery->count * sizeof *recovery->number);
     for (size_t i = 0; i < recovery->count; i++) {
         char why[64];
-        if (recovery->number[i] == mark + 1 + i)
+        uint64_t expected = mark + 1 + i;
+        if (recovery->number[i] == expected)
             continue;
         snprintf(why, sizeof why, "segment %016llx before it is missing",
-                 (unsigned long long)(mark + 1 + i));
+                 (unsigned long long)expected);
         return damage(recovery, i, 0, why, err);
     }
     return RC_OK;

@@ -26,6 +26,9 @@ enum {
     REASON_BYTES = 160,
 };
 
+static const uint8_t segment_magic[8] = SEGMENT_MAGIC;
+static const uint8_t frame_magic[4] = FRAME_MAGIC;
+
 struct segment_reader {
     struct file *file;
     struct segment_header header;
@@ -54,7 +57,7 @@ bool segment_header_add(const struct segment_header *header, struct buf *to)
         return false;
 
     uint8_t *at = to->ptr + to->len;
-    memcpy(at, SEGMENT_MAGIC, 8);
+    memcpy(at, segment_magic, sizeof segment_magic);
     le32_put(at + 8, header->format);
     le32_put(at + 12, header->features);
     memcpy(at + 16, header->uuid, sizeof header->uuid);
@@ -76,7 +79,7 @@ void frame_header_put(uint8_t to[FRAME_HEADER_BYTES], const struct frame_header 
                       struct bytes body, uint32_t salt, uint32_t *ret_crc)
 {
     ASSERT(body.len <= JOURNAL_FRAME_BODY_BYTES_MAX);
-    memcpy(to, FRAME_MAGIC, 4);
+    memcpy(to, frame_magic, sizeof frame_magic);
     le32_put(to + 4, (uint32_t)body.len);
     le64_put(to + 8, frame->first_lsn);
     le32_put(to + 16, frame->commit_count);
@@ -167,6 +170,7 @@ static enum rc window_need(struct segment_reader *reader, uint64_t at, size_t le
         reader->window = window;
         reader->window_cap = len;
     }
+    ASSERT(reader->window);
     size_t kept = 0;
     if (at >= reader->window_at && at < window_end) {
         kept = (size_t)(window_end - at);
@@ -221,7 +225,7 @@ static enum rc header_read(struct segment_reader *reader, struct err *err)
         return rc;
     if (!at)
         return header_bad(reader, "it is cut", err);
-    if (memcmp(at, SEGMENT_MAGIC, 8) != 0)
+    if (memcmp(at, segment_magic, sizeof segment_magic) != 0)
         return header_bad(reader, "it does not begin with " SEGMENT_MAGIC, err);
     uint32_t counters_len = le32_get(at + 68);
     if (counters_len > JOURNAL_HEADER_BYTES_MAX)
@@ -336,7 +340,7 @@ static uint64_t scan_part(const uint8_t *at, size_t len, uint64_t file_offset, u
     const uint8_t *end = at + len;
 
     while ((size_t)(end - from) >= FRAME_HEADER_BYTES) {
-        from = memmem(from, (size_t)(end - from), FRAME_MAGIC, 4);
+        from = memmem(from, (size_t)(end - from), frame_magic, sizeof frame_magic);
         if (!from || (size_t)(end - from) < FRAME_HEADER_BYTES)
             break;
         uint64_t synced = le64_get(from + 24);
@@ -398,7 +402,7 @@ static enum rc end_bad(struct segment_reader *reader, uint64_t bad, const char *
 static const char *frame_why_bad(const struct segment_reader *reader, const uint8_t *at,
                                  const struct frame_header *frame, const struct frame_header *first)
 {
-    if (memcmp(at, FRAME_MAGIC, 4) != 0)
+    if (memcmp(at, frame_magic, sizeof frame_magic) != 0)
         return "it does not begin with " FRAME_MAGIC;
     if (le32_get(at + 36) != crc32c(reader->header.salt, at, FRAME_HEADER_BYTES - 4))
         return "its header's checksum does not match";

@@ -29,6 +29,9 @@ static enum rc space_declaration_check(const struct store_space *space, struct e
 {
     if (!memchr(space->name, '\0', sizeof space->name) || space->name[0] == '\0')
         return err_set(err, RC_INVALID, "space %u has no name", space->number);
+    for (const char *at = space->name; *at; at++) /* the catalogue separates words by blanks */
+        if (*at <= ' ' || *at > '~')
+            return err_set(err, RC_INVALID, "the name of space %u is not one word", space->number);
     if (space->number == SPACE_SYS || space->number > SPACE_NUMBER_MAX)
         return err_set(err, RC_INVALID, "space \"%s\" cannot have the number %u", space->name,
                        space->number);

@@ -81,19 +81,26 @@ static enum rc change_check(const struct store *store, struct store_group group,
 
 /* ---- cold things ---- */
 
-enum rc store__cold(struct store *store, struct store_group group, struct bytes suffix,
-                    enum store_want_kind kind, bool bulk)
+static bool want_copy(struct store *store, struct bytes bytes, struct bytes *ret_copy)
 {
+    uint8_t *copy = arena_try_alloc(&store->want_arena, bytes.len);
+    if (copy && bytes.len)
+        memcpy(copy, bytes.ptr, bytes.len);
+    *ret_copy = bytes_of(copy, bytes.len);
+    return copy != NULL;
+}
+
+enum rc store__cold(struct store *store, struct store_group group, struct bytes suffix,
+                    enum store_want_kind kind, bool bulk, struct err *err)
+{
+    struct store_want_row want = {.kind = kind, .prefix = group.prefix, .bulk = bulk};
+    if (!want_copy(store, group.key, &want.key) || !want_copy(store, suffix, &want.suffix))
+        return err_set(err, RC_NOMEM, "could not allocate memory to ask for a cold row");
     if (store->want_count == store->want_cap) {
         store->want_cap = store->want_cap ? store->want_cap * 2 : 16;
         store->want = mem_realloc(store->want, store->want_cap * sizeof *store->want);
     }
-    store->want[store->want_count++] =
-        (struct store_want_row){.kind = kind,
-                                .prefix = group.prefix,
-                                .key = arena_copy(&store->want_arena, group.key),
-                                .suffix = arena_copy(&store->want_arena, suffix),
-                                .bulk = bulk};
+    store->want[store->want_count++] = want;
     return RC_COLD;
 }
 
@@ -162,7 +169,7 @@ static enum rc row_probe(struct store *store, struct store_group group, uint64_t
 {
     const struct hot_prefix *prefix = &store->hot.prefix[group.prefix];
     if (store->options.always_cold)
-        return store__cold(store, group, bytes_of("", 0), STORE_WANT_ROW, false);
+        return store__cold(store, group, bytes_of("", 0), STORE_WANT_ROW, false, err);
     store->key.len = 0;
     store->value.len = 0;
     uint8_t space = prefix->space;
@@ -174,7 +181,7 @@ static enum rc row_probe(struct store *store, struct store_group group, uint64_t
     if (rc == RC_NOT_FOUND)
         return rc;
     if (rc != RC_OK) /* not in the engine's memory, or an error the loader will meet again */
-        return store__cold(store, group, bytes_of("", 0), STORE_WANT_ROW, false);
+        return store__cold(store, group, bytes_of("", 0), STORE_WANT_ROW, false, err);
     struct bytes packed = buf_bytes(&store->value);
     const struct store_space *type = space_of(store, group.prefix);
     if (type->pack) {
@@ -226,7 +233,7 @@ enum rc store_get(struct store *store, struct store_group group, struct bytes su
     struct hot_group *found;
     if (store__group_find(store, group, &found) == RC_COLD) {
         store->cold_count++;
-        return store__cold(store, group, suffix, STORE_WANT_ROW, false);
+        return store__cold(store, group, suffix, STORE_WANT_ROW, false, err);
     }
     if (!found)
         return RC_NOT_FOUND;
@@ -243,7 +250,7 @@ enum rc store_get(struct store *store, struct store_group group, struct bytes su
     if (!tree_gap(&found->tree, &pos))
         return RC_NOT_FOUND;
     store->cold_count++;
-    return store__cold(store, group, suffix, STORE_WANT_ROW, false);
+    return store__cold(store, group, suffix, STORE_WANT_ROW, false, err);
 }
 
 /* ---- changing, without a record ---- */

@@ -132,7 +132,8 @@ struct store_walk { /* for store_walk_*() only */
     bool reverse;
     bool has_at;
     bool inclusive;  /* the row at `at` itself comes next */
-    uint64_t change; /* `pos` is good while the store's change count is this */
+    uint64_t change; /* `tree` and `pos` are good while the store's change count is this */
+    const void *tree;
     struct buf at;   /* where the walk stands: the last suffix given, or sought */
     uint64_t pos[STORE_WALK_WORDS];
 };
@@ -188,8 +189,8 @@ void store_wait_release(struct store *store, struct load_waiter *waiter);
 
 /* ---- between turns ---- */
 
-/* Takes in what other threads finished, evicts. True: something happened. Call it when woken and
- * once a turn. */
+/* Takes in what other threads finished, evicts, tries a read-only journal again (once a second).
+ * True: something happened. Call it when woken and once a turn. */
 bool store_poll(struct store *store);
 /* Whether a writer may start; false: park it until store_poll() makes it true. Also asks for the
  * flush that makes room. */

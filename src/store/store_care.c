@@ -18,6 +18,7 @@ enum {
     PINNED_PERCENT_MAX = 25,
     EVICT_VISITS = 4096, /* entries and blocks a poll, so that a turn stays short */
     SWEEP_BUCKETS = 256,
+    JOURNAL_TRY_NS = 1000 * 1000 * 1000,
 };
 
 void store__notify(void *arg)
@@ -33,7 +34,9 @@ void store__notify(void *arg)
 void store_want(struct store *store, struct store_group group, struct bytes suffix,
                 enum store_want_kind kind)
 {
-    store__cold(store, group, suffix, kind, false);
+    struct err ignored = {0}; /* without memory the read itself will tell */
+    enum rc rc = store__cold(store, group, suffix, kind, false, &ignored);
+    (void)rc;
 }
 
 static struct load_want want_of(const struct store *store, const struct store_want_row *row)
@@ -153,10 +156,27 @@ static bool mark_take(struct store *store)
     return true;
 }
 
+/* A journal that went read-only is tried again, at most once a second. */
+static bool journal_try(struct store *store)
+{
+    struct err ignored = {0}; /* it is in the journal's status */
+    if (LIKELY(!journal_read_only(store->journal)))
+        return false;
+    uint64_t now_ns = clock_mono_ns(store->clock);
+    if (now_ns < store->journal_try_ns)
+        return false;
+    store->journal_try_ns = now_ns + JOURNAL_TRY_NS;
+    if (journal_retry(store->journal, &ignored) != RC_OK)
+        return false;
+    store->stamp = (uint32_t)journal_segment(store->journal);
+    return true;
+}
+
 bool store_poll(struct store *store)
 {
     ASSERT(!store->open && store->undo_count == 0);
     bool any = atomic_exchange(&store->notified, false);
+    any = journal_try(store) || any;
     any = mark_take(store) || any;
     if (store->asked_segment >= journal_segment(store->journal))
         seal_ask(store);
@@ -220,9 +240,6 @@ enum rc store_freeze_start(struct store *store, struct store_freeze **ret_freeze
 enum rc store_backup_start(struct store *store, const char *dir, struct store_freeze **ret_backup,
                            struct err *err)
 {
-    enum rc rc = files_make_dir(store->files, dir, err);
-    if (rc != RC_OK)
-        return rc;
     return freeze_start(store, FLUSH_REQUEST_BACKUP, dir, ret_backup, err);
 }
 

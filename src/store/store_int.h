@@ -108,12 +108,13 @@ struct store {
     struct arena want_arena;
     uint64_t cold_inject;
 
-    struct buf value;       /* unpacked values handed out */
-    struct buf pack;        /* packed values on their way in */
-    struct buf key;         /* engine keys */
-    uint64_t asked_segment; /* a flush up to here was asked for */
-    bool stuck;             /* nothing more can be evicted at this mark */
-    _Atomic bool notified;  /* shared: atomic */
+    struct buf value;        /* unpacked values handed out */
+    struct buf pack;         /* packed values on their way in */
+    struct buf key;          /* engine keys */
+    uint64_t asked_segment;  /* a flush up to here was asked for */
+    bool stuck;              /* nothing more can be evicted at this mark */
+    uint64_t journal_try_ns; /* when a read-only journal is tried next */
+    _Atomic bool notified;   /* shared: atomic */
 
     uint64_t cold_count, commit_count, turn_count, undo_total;
     uint64_t recovered_turn_count, recovered_bytes;
@@ -138,9 +139,9 @@ struct hot_group *store__group(struct store *store, uint32_t prefix, struct byte
 /* RC_OK with the group (NULL: known to be empty), or RC_COLD: nothing is known of it. */
 enum rc store__group_find(struct store *store, struct store_group group,
                           struct hot_group **ret_group) NODISCARD;
-/* Remembers what was cold; returns RC_COLD. */
+/* Remembers what was cold; returns RC_COLD, or RC_NOMEM. */
 enum rc store__cold(struct store *store, struct store_group group, struct bytes suffix,
-                    enum store_want_kind kind, bool bulk);
+                    enum store_want_kind kind, bool bulk, struct err *err) NODISCARD;
 /* True: a test wants this read to be cold. */
 bool store__cold_injected(struct store *store);
 enum rc store__unpack(struct store *store, struct store_group group, struct bytes suffix,

@@ -109,11 +109,31 @@ static enum rc name_forbid(const char *name, void *arg, struct err *err)
     return RC_OK;
 }
 
+/* A new directory must not vanish at a power cut: its name is synced before its catalogue is
+ * written, so that a directory with a catalogue is known to stay. */
+static enum rc dir_entry_sync(struct store *store, struct err *err)
+{
+    char *parent = path_join(store->dir, "..");
+    size_t len = strlen(store->dir);
+    while (len > 1 && parent[len - 1] == '/')
+        len--;
+    while (len > 0 && parent[len - 1] != '/')
+        len--;
+    if (len > 0)
+        parent[len > 1 ? len - 1 : len] = '\0';
+    enum rc rc = files_sync_dir(store->files, len > 0 ? parent : ".", err);
+    mem_free(parent);
+    return rc;
+}
+
 /* A directory without a catalogue must not hold a journal: it would be taken for a new store. */
 static enum rc catalog_create(struct store *store, struct err *err)
 {
     enum rc rc = files_list(store->files, store->journal_dir, name_forbid, store->journal_dir, err);
     if (rc != RC_OK && rc != RC_NOT_FOUND)
+        return rc;
+    rc = dir_entry_sync(store, err);
+    if (rc != RC_OK)
         return rc;
     catalog_init(&store->catalog, &store->rand);
     return RC_OK;

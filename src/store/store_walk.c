@@ -33,14 +33,14 @@ enum rc store_walk_seek(struct store_walk *walk, struct bytes suffix, struct err
     return RC_OK;
 }
 
-static enum rc walk_cold(struct store_walk *walk)
+static enum rc walk_cold(struct store_walk *walk, struct err *err)
 {
     enum store_want_kind kind = walk->reverse ? STORE_WANT_PAGE_REVERSE : STORE_WANT_PAGE;
     if (!walk->has_at)
         kind = walk->reverse ? STORE_WANT_LAST : STORE_WANT_FIRST;
     walk->store->cold_count++;
     walk->change = UINT64_MAX;
-    return store__cold(walk->store, walk->group, buf_bytes(&walk->at), kind, false);
+    return store__cold(walk->store, walk->group, buf_bytes(&walk->at), kind, false, err);
 }
 
 /* One entry forward. RC_OK: the position holds an entry that is connected to where the walk stood.
@@ -96,18 +96,22 @@ enum rc store_walk_next(struct store_walk *walk, struct bytes *ret_suffix, struc
            SPACE_WHOLE);
     if (store__cold_injected(store))
         return RC_COLD;
-    struct hot_group *group;
-    if (store__group_find(store, walk->group, &group) == RC_COLD)
-        return walk_cold(walk);
-    if (!group)
-        return RC_NOT_FOUND;
-    struct tree_pos *pos = (struct tree_pos *)walk->pos;
     bool placed = walk->change == store->change_count;
+    if (!placed) {
+        struct hot_group *group;
+        if (store__group_find(store, walk->group, &group) == RC_COLD)
+            return walk_cold(walk, err);
+        if (!group)
+            return RC_NOT_FOUND;
+        walk->tree = &group->tree;
+    }
+    const struct tree *tree = walk->tree;
+    struct tree_pos *pos = (struct tree_pos *)walk->pos;
     for (;;) {
-        enum rc rc = walk->reverse ? step_back(walk, &group->tree, pos, placed)
-                                   : step_forward(walk, &group->tree, pos, placed);
+        enum rc rc = walk->reverse ? step_back(walk, tree, pos, placed)
+                                   : step_forward(walk, tree, pos, placed);
         if (rc == RC_COLD)
-            return walk_cold(walk);
+            return walk_cold(walk, err);
         if (rc != RC_OK)
             return rc;
         struct entry entry = block_entry(pos->block, pos->index);
@@ -129,7 +133,8 @@ enum rc store_walk_next(struct store_walk *walk, struct bytes *ret_suffix, struc
 /* ---- what needs the whole group ---- */
 
 /* Wants the first open interval of the group, in large pages. */
-static enum rc group_cold(struct store *store, struct store_group group, const struct tree *tree)
+static enum rc group_cold(struct store *store, struct store_group group, const struct tree *tree,
+                          struct err *err)
 {
     store->cold_count++;
     struct tree_pos pos;
@@ -142,22 +147,24 @@ static enum rc group_cold(struct store *store, struct store_group group, const s
         before = block_entry(pos.block, pos.index).suffix;
         has_before = true;
     }
-    return store__cold(store, group, before, has_before ? STORE_WANT_PAGE : STORE_WANT_FIRST, true);
+    return store__cold(store, group, before, has_before ? STORE_WANT_PAGE : STORE_WANT_FIRST, true,
+                       err);
 }
 
 /* RC_OK with the tree of a complete group (NULL: it is empty), or RC_COLD. */
-static enum rc group_complete(struct store *store, struct store_group group, struct tree **ret_tree)
+static enum rc group_complete(struct store *store, struct store_group group, struct tree **ret_tree,
+                              struct err *err)
 {
     struct hot_group *found;
     if (store__cold_injected(store))
         return RC_COLD;
     if (store__group_find(store, group, &found) == RC_COLD) {
         store->cold_count++;
-        return store__cold(store, group, bytes_of("", 0), STORE_WANT_FIRST, true);
+        return store__cold(store, group, bytes_of("", 0), STORE_WANT_FIRST, true, err);
     }
     *ret_tree = found ? &found->tree : NULL;
     if (found && !tree_complete(&found->tree))
-        return group_cold(store, group, &found->tree);
+        return group_cold(store, group, &found->tree, err);
     return RC_OK;
 }
 
@@ -165,7 +172,7 @@ enum rc store_nth(struct store *store, struct store_group group, uint64_t n,
                   struct bytes *ret_suffix, struct bytes *ret_value, struct err *err)
 {
     struct tree *tree;
-    enum rc rc = group_complete(store, group, &tree);
+    enum rc rc = group_complete(store, group, &tree, err);
     if (rc != RC_OK)
         return rc;
     struct tree_pos pos;
@@ -182,7 +189,7 @@ enum rc store_rank(struct store *store, struct store_group group, struct bytes s
 {
     (void)err;
     struct tree *tree;
-    enum rc rc = group_complete(store, group, &tree);
+    enum rc rc = group_complete(store, group, &tree, err);
     if (rc != RC_OK)
         return rc;
     struct tree_pos pos;

@@ -1,76 +1,16 @@
 #include "store/tree.h"
 
+#include "base/limits.h"
 #include "base/macros.h"
 #include "base/mem.h"
+#include "store/tree_inner.h"
 
 #include "base/banned.h"
 
-enum { SEP_INLINE_MAX = 12, MERGE_BELOW_BYTES = BLOCK_BYTES_MAX / 4 };
-
-/* A separator: short ones in place, long ones behind a pointer. */
-struct sep {
-    uint32_t len;
-    uint8_t in[SEP_INLINE_MAX]; /* or, unaligned, a pointer */
+enum {
+    MERGE_BELOW_BYTES = BLOCK_BYTES_MAX / 4,
+    INNER_MERGE_BELOW = INNER_CHILDREN_MAX / 4,
 };
-
-struct child {
-    void *ptr;
-    uint64_t live;
-    struct sep sep; /* of child 0: empty and not looked at */
-};
-
-struct inner {
-    uint16_t count;
-    uint16_t unused[3];
-    struct child child[TREE_CHILDREN_MAX];
-};
-_Static_assert(sizeof(struct inner) <= 1024, "one size class");
-
-static struct bytes sep_bytes(const struct sep *sep)
-{
-    if (sep->len <= SEP_INLINE_MAX)
-        return bytes_of(sep->in, sep->len);
-    const uint8_t *ptr;
-    memcpy(&ptr, sep->in, sizeof ptr);
-    return bytes_of(ptr, sep->len);
-}
-
-static void sep_init(struct sep *sep, struct bytes bytes, struct meter *meter)
-{
-    *sep = (struct sep){.len = (uint32_t)bytes.len};
-    if (bytes.len <= SEP_INLINE_MAX) {
-        if (bytes.len)
-            memcpy(sep->in, bytes.ptr, bytes.len);
-        return;
-    }
-    void *copy = mem_dup(bytes.ptr, bytes.len);
-    memcpy(sep->in, &copy, sizeof copy);
-    meter_add(meter, 0, mem_class_bytes(bytes.len));
-}
-
-static void sep_done(struct sep *sep, struct meter *meter)
-{
-    if (sep->len > SEP_INLINE_MAX) {
-        meter_sub(meter, 0, mem_class_bytes(sep->len));
-        mem_free((void *)(uintptr_t)sep_bytes(sep).ptr);
-    }
-    *sep = (struct sep){0};
-}
-
-static struct inner *inner_new(struct meter *meter)
-{
-    struct inner *node = mem_zalloc(sizeof *node);
-    meter_add(meter, 0, mem_class_bytes(sizeof *node));
-    return node;
-}
-
-static void inner_free(struct inner *node, struct meter *meter)
-{
-    for (uint16_t i = 0; i < node->count; i++)
-        sep_done(&node->child[i].sep, meter);
-    meter_sub(meter, 0, mem_class_bytes(sizeof *node));
-    mem_free(node);
-}
 
 void tree_init(struct tree *tree, bool complete)
 {
@@ -85,7 +25,7 @@ static void node_free(void *ptr, uint8_t height, struct meter *meter)
     }
     struct inner *node = ptr;
     for (uint16_t i = 0; i < node->count; i++)
-        node_free(node->child[i].ptr, (uint8_t)(height - 1), meter);
+        node_free(node->child[i], (uint8_t)(height - 1), meter);
     inner_free(node, meter);
 }
 
@@ -98,19 +38,6 @@ void tree_done(struct tree *tree, struct meter *meter)
 }
 
 /* ---- positions ---- */
-
-static uint16_t inner_find(const struct inner *node, struct bytes suffix)
-{
-    uint16_t low = 1, high = node->count;
-    while (low < high) {
-        uint16_t middle = (uint16_t)((low + high) / 2);
-        if (bytes_cmp(sep_bytes(&node->child[middle].sep), suffix) <= 0)
-            low = (uint16_t)(middle + 1);
-        else
-            high = middle;
-    }
-    return (uint16_t)(low - 1);
-}
 
 void tree_seek(const struct tree *tree, struct bytes suffix, struct tree_pos *ret_pos)
 {
@@ -125,7 +52,9 @@ void tree_seek(const struct tree *tree, struct bytes suffix, struct tree_pos *re
         uint16_t index = inner_find(node, suffix);
         ret_pos->path[level].node = node;
         ret_pos->path[level].index = index;
-        at = node->child[index].ptr;
+        at = node->child[index];
+        if (level + 1 < tree->height)
+            inner_prefetch(at);
     }
     ret_pos->block = at;
     ret_pos->index = block_find(at, suffix, &ret_pos->exact);
@@ -135,13 +64,13 @@ void tree_seek(const struct tree *tree, struct bytes suffix, struct tree_pos *re
 static void path_descend(const struct tree *tree, struct tree_pos *pos, uint8_t level, bool last)
 {
     void *at =
-        level == 0 ? tree->root : pos->path[level - 1].node->child[pos->path[level - 1].index].ptr;
+        level == 0 ? tree->root : pos->path[level - 1].node->child[pos->path[level - 1].index];
     for (; level < tree->height; level++) {
         struct inner *node = at;
         uint16_t index = last ? (uint16_t)(node->count - 1) : 0;
         pos->path[level].node = node;
         pos->path[level].index = index;
-        at = node->child[index].ptr;
+        at = node->child[index];
     }
     pos->block = at;
     pos->index = last ? pos->block->count : 0;
@@ -207,6 +136,28 @@ bool tree_gap(const struct tree *tree, const struct tree_pos *pos)
     return block_flags(pos->block, pos->index) & ENTRY_GAP;
 }
 
+/* As tree_gap(), of a position that may be unsettled. */
+static bool pos_gap(const struct tree *tree, const struct tree_pos *pos)
+{
+    if (tree_complete(tree))
+        return false;
+    if (!pos->block || pos->index < pos->block->count)
+        return tree_gap(tree, pos);
+    struct tree_pos next = *pos;
+    tree_settle(tree, &next);
+    return tree_gap(tree, &next);
+}
+
+/* Whether the interval right of a settled position is open. */
+static bool pos_gap_after(const struct tree *tree, const struct tree_pos *pos)
+{
+    if (tree_complete(tree))
+        return false;
+    struct tree_pos next = *pos;
+    next.index++;
+    return pos_gap(tree, &next);
+}
+
 /* ---- counting ---- */
 
 uint64_t tree_live(const struct tree *tree)
@@ -215,11 +166,7 @@ uint64_t tree_live(const struct tree *tree)
         return 0;
     if (tree->height == 0)
         return ((const struct block *)tree->root)->live;
-    const struct inner *node = tree->root;
-    uint64_t live = 0;
-    for (uint16_t i = 0; i < node->count; i++)
-        live += node->child[i].live;
-    return live;
+    return inner_live(tree->root);
 }
 
 bool tree_nth(const struct tree *tree, uint64_t n, struct tree_pos *ret_pos)
@@ -231,11 +178,11 @@ bool tree_nth(const struct tree *tree, uint64_t n, struct tree_pos *ret_pos)
     for (uint8_t level = 0; level < tree->height; level++) {
         struct inner *node = at;
         uint16_t index = 0;
-        while (n >= node->child[index].live)
-            n -= node->child[index++].live;
+        while (n >= node->live[index])
+            n -= node->live[index++];
         ret_pos->path[level].node = node;
         ret_pos->path[level].index = index;
-        at = node->child[index].ptr;
+        at = node->child[index];
     }
     ret_pos->block = at;
     if (ret_pos->block->live == ret_pos->block->count) {
@@ -254,7 +201,7 @@ uint64_t tree_rank(const struct tree *tree, const struct tree_pos *pos)
     uint64_t rank = block_live_before(pos->block, pos->index);
     for (uint8_t level = 0; level < tree->height; level++)
         for (uint16_t i = 0; i < pos->path[level].index; i++)
-            rank += pos->path[level].node->child[i].live;
+            rank += pos->path[level].node->live[i];
     return rank;
 }
 
@@ -266,13 +213,13 @@ static void pos_block_set(struct tree *tree, struct tree_pos *pos, struct block 
     if (tree->height == 0)
         tree->root = block;
     else
-        pos->path[tree->height - 1].node->child[pos->path[tree->height - 1].index].ptr = block;
+        pos->path[tree->height - 1].node->child[pos->path[tree->height - 1].index] = block;
 }
 
 static void pos_live_add(struct tree *tree, struct tree_pos *pos, int64_t delta)
 {
     for (uint8_t level = 0; level < tree->height; level++)
-        pos->path[level].node->child[pos->path[level].index].live += (uint64_t)delta;
+        pos->path[level].node->live[pos->path[level].index] += (uint64_t)delta;
 }
 
 /* The shortest bytes above `left` and not above `right`. */
@@ -283,53 +230,22 @@ static struct bytes separator(struct bytes left, struct bytes right)
     return bytes_of(right.ptr, shared + 1);
 }
 
-static void inner_insert(struct inner *node, uint16_t index, struct child child)
-{
-    memmove(&node->child[index + 1], &node->child[index],
-            (size_t)(node->count - index) * sizeof child);
-    node->child[index] = child;
-    node->count++;
-}
-
-static uint64_t inner_live(const struct inner *node)
-{
-    uint64_t live = 0;
-    for (uint16_t i = 0; i < node->count; i++)
-        live += node->child[i].live;
-    return live;
-}
-
-/* Splits a full node before `at`; *ret_right gets the upper part with its separator. */
-static void inner_split(struct inner *node, uint16_t at, struct meter *meter,
-                        struct child *ret_right)
-{
-    struct inner *right = inner_new(meter);
-    right->count = (uint16_t)(node->count - at);
-    memcpy(right->child, &node->child[at], right->count * sizeof *right->child);
-    node->count = at;
-    ret_right->ptr = right;
-    ret_right->sep = right->child[0].sep; /* moves up: below it says nothing */
-    right->child[0].sep = (struct sep){0};
-    ret_right->live = inner_live(right);
-}
-
 /* Hangs `child` behind the position's child at each level that has to split. The live counts of
  * the path are right again afterwards. */
-static void path_insert(struct tree *tree, struct tree_pos *pos, struct child child,
+static void path_insert(struct tree *tree, struct tree_pos *pos, struct inner_child child,
                         struct meter *meter)
 {
     for (int level = tree->height - 1; level >= 0; level--) {
         struct inner *node = pos->path[level].node;
         uint16_t index = pos->path[level].index;
-        node->child[index].live -= child.live; /* it was counted there */
-        if (node->count < TREE_CHILDREN_MAX) {
+        node->live[index] -= child.live; /* it was counted there */
+        if (node->count < INNER_CHILDREN_MAX) {
             inner_insert(node, (uint16_t)(index + 1), child);
             return;
         }
         /* Appending keeps the left node full: sequential groups pack densely. */
         uint16_t at = (uint16_t)(index + 1 == node->count ? node->count - 1 : node->count / 2);
-        struct child right;
-        inner_split(node, at, meter, &right);
+        struct inner_child right = inner_split(node, at, meter);
         if (index + 1 > at)
             inner_insert(right.ptr, (uint16_t)(index + 1 - at), child);
         else
@@ -337,12 +253,11 @@ static void path_insert(struct tree *tree, struct tree_pos *pos, struct child ch
         right.live = inner_live(right.ptr);
         child = right;
     }
+    struct inner_child first = {.ptr = tree->root, .live = tree_live(tree)};
     struct inner *root = inner_new(meter);
     ASSERT(tree->height < TREE_HEIGHT_MAX);
-    root->child[0].ptr = tree->root;
-    root->child[0].live = tree_live(tree);
-    root->child[1] = child;
-    root->count = 2;
+    inner_insert(root, 0, first);
+    inner_insert(root, 1, child);
     tree->root = root;
     tree->height++;
 }
@@ -351,34 +266,47 @@ static void path_insert(struct tree *tree, struct tree_pos *pos, struct child ch
 static void path_insert_block(struct tree *tree, struct tree_pos *pos, struct block *right,
                               struct bytes sep, struct meter *meter)
 {
-    struct child child = {.ptr = right, .live = right->live};
-    sep_init(&child.sep, sep, meter);
+    struct inner_child child = {.ptr = right, .live = right->live};
+    inner_sep_init(&child.sep, sep, meter);
     path_insert(tree, pos, child, meter);
 }
 
+/* Joins a node of few children with a neighbour under the same parent. True: the position's child
+ * in the parent is what has to be removed now. */
+static bool path_merge_inner(struct tree_pos *pos, int level, struct meter *meter)
+{
+    if (level == 0 || pos->path[level].node->count > INNER_MERGE_BELOW)
+        return false;
+    struct inner *parent = pos->path[level - 1].node;
+    uint16_t index = pos->path[level - 1].index;
+    if (index + 1 < parent->count && inner_merge(parent, index, meter))
+        index++;
+    else if (index == 0 || !inner_merge(parent, (uint16_t)(index - 1), meter))
+        return false;
+    pos->path[level - 1].index = index;
+    return true;
+}
+
 /* Unhangs the child at the position from its parent, and parents that become empty. The caller
- * owns the block and has taken its rows off the live counts. */
+ * owns the block and has taken its rows off the live counts. The position is dead. */
 static void path_remove(struct tree *tree, struct tree_pos *pos, struct meter *meter)
 {
     for (int level = tree->height - 1; level >= 0; level--) {
         struct inner *node = pos->path[level].node;
-        uint16_t index = pos->path[level].index;
-        sep_done(&node->child[index].sep, meter);
-        memmove(&node->child[index], &node->child[index + 1],
-                (size_t)(node->count - index - 1) * sizeof *node->child);
-        node->count--;
-        if (node->count > 0) {
-            if (index == 0)
-                sep_done(&node->child[0].sep, meter);
-            while (tree->height > 0 && ((struct inner *)tree->root)->count == 1) {
-                struct inner *root = tree->root;
-                tree->root = root->child[0].ptr;
-                tree->height--;
-                inner_free(root, meter);
-            }
-            return;
+        inner_remove(node, pos->path[level].index, meter);
+        if (node->count == 0) {
+            inner_free(node, meter);
+            continue;
         }
-        inner_free(node, meter);
+        if (path_merge_inner(pos, level, meter))
+            continue;
+        while (tree->height > 0 && ((struct inner *)tree->root)->count == 1) {
+            struct inner *root = tree->root;
+            tree->root = root->child[0];
+            tree->height--;
+            inner_free(root, meter);
+        }
+        return;
     }
     tree->root = NULL;
     tree->height = 0;
@@ -395,11 +323,11 @@ static void path_merge(struct tree *tree, struct tree_pos *pos, struct meter *me
         uint16_t left = (uint16_t)(side == 0 ? index : index - 1);
         if (left >= node->count || left + 1 >= node->count)
             continue; /* index - 1 wrapped, or there is no right neighbour */
-        struct block *block = node->child[left].ptr;
-        if (!block_merge(&block, node->child[left + 1].ptr, meter))
+        struct block *block = node->child[left];
+        if (!block_merge(&block, node->child[left + 1], meter))
             continue;
-        node->child[left].ptr = block;
-        node->child[left].live = block->live;
+        node->child[left] = block;
+        node->live[left] = block->live;
         pos->path[tree->height - 1].index = (uint16_t)(left + 1);
         path_remove(tree, pos, meter);
         return;
@@ -489,22 +417,28 @@ static void pos_gap_set(struct tree *tree, struct tree_pos *pos, bool open)
 }
 
 /* Removes an entry for good. Its open interval, if any, becomes part of the next one. The blocks
- * around the place are stamped: invariant (4). */
-static void pos_cut(struct tree *tree, struct meter *meter, uint32_t segment, struct tree_pos *pos)
+ * around the place are stamped: invariant (4). *ret_out (may be NULL: it is freed) takes what was
+ * out of line. The position is dead. */
+static void pos_cut(struct tree *tree, struct meter *meter, uint32_t segment, struct tree_pos *pos,
+                    struct block_out **ret_out)
 {
-    struct tree_pos next = *pos, prev = *pos;
-    bool has_next = tree_next(tree, &next);
-    bool has_prev = tree_prev(tree, &prev);
-    if (!has_next)
-        tree_seek_end(tree, &next);
-    if (tree_gap(tree, pos))
-        pos_gap_set(tree, &next, true);
-    if (has_prev && prev.block != pos->block)
-        block_stamp(prev.block, meter, segment);
-    if (has_next && next.block != pos->block)
-        block_stamp(next.block, meter, segment);
-    block_stamp(pos->block, meter, segment);
-    pos_remove(tree, meter, pos, NULL);
+    struct block *block = pos->block;
+    block_stamp(block, meter, segment);
+    bool is_last = pos->index + 1 == block->count, open = tree_gap(tree, pos);
+    if (is_last || open) {
+        struct tree_pos next = *pos;
+        bool has_next = tree_next(tree, &next);
+        if (open)
+            pos_gap_set(tree, &next, true);
+        if (has_next)
+            block_stamp(next.block, meter, segment);
+    }
+    if (pos->index == 0) {
+        struct tree_pos prev = *pos;
+        if (tree_prev(tree, &prev))
+            block_stamp(prev.block, meter, segment);
+    }
+    pos_remove(tree, meter, pos, ret_out);
     if (pos->block->count == 0) {
         block_free(pos->block, meter);
         if (tree->height == 0)
@@ -533,20 +467,18 @@ static void pos_replace(struct tree *tree, struct meter *meter, uint32_t segment
                         struct tree_pos *pos, uint8_t flags, struct bytes suffix,
                         struct bytes value, struct block_out *out, struct block_out **ret_old_out)
 {
-    struct entry entry = block_entry(pos->block, pos->index);
-    uint8_t gap = entry.flags & ENTRY_GAP;
-    if (!out && !entry.out && !((flags | entry.flags) & ENTRY_TOMB) &&
-        entry.value.len == value.len) {
-        if (value.len)
-            memcpy((uint8_t *)(uintptr_t)entry.value.ptr, value.ptr, value.len);
+    uint8_t is = block_flags(pos->block, pos->index);
+    bool tomb = flags & ENTRY_TOMB;
+    *ret_old_out = NULL;
+    if (!out && !(is & ENTRY_OUT) && block_replace(pos->block, pos->index, tomb, value)) {
+        pos_live_add(tree, pos, (is & ENTRY_TOMB) / ENTRY_TOMB - tomb);
         block_stamp(pos->block, meter, segment);
         pos->block->ref = 1;
-        *ret_old_out = NULL;
         return;
     }
-    uint8_t plain = (uint8_t)((flags & ENTRY_TOMB) | gap);
     pos_remove(tree, meter, pos, ret_old_out);
-    pos_insert(tree, meter, segment, pos, plain, suffix, value, out);
+    pos_insert(tree, meter, segment, pos, (uint8_t)((flags & ENTRY_TOMB) | (is & ENTRY_GAP)),
+               suffix, value, out);
 }
 
 enum rc tree_put(struct tree *tree, struct meter *meter, uint32_t segment, struct bytes suffix,
@@ -570,9 +502,7 @@ enum rc tree_put(struct tree *tree, struct meter *meter, uint32_t segment, struc
         return RC_OK;
     }
     *ret_old = (struct tree_old){.kind = TREE_OLD_NONE};
-    struct tree_pos next = pos;
-    tree_settle(tree, &next);
-    uint8_t gap = tree_gap(tree, &next) ? ENTRY_GAP : 0;
+    uint8_t gap = pos_gap(tree, &pos) ? ENTRY_GAP : 0;
     pos_insert(tree, meter, segment, &pos, gap, suffix, value, out);
     return RC_OK;
 }
@@ -593,10 +523,8 @@ enum rc tree_delete(struct tree *tree, struct meter *meter, uint32_t segment, st
 {
     struct tree_pos pos;
     tree_seek(tree, suffix, &pos);
-    struct tree_pos next = pos;
     if (!pos.exact) {
-        tree_settle(tree, &next);
-        if (!tree_gap(tree, &next))
+        if (!pos_gap(tree, &pos))
             return RC_NOT_FOUND;
         struct block_out *out;
         if (!tomb_out(meter, segment, suffix, &out))
@@ -608,18 +536,10 @@ enum rc tree_delete(struct tree *tree, struct meter *meter, uint32_t segment, st
     struct entry entry = block_entry(pos.block, pos.index);
     if (entry.flags & ENTRY_TOMB)
         return RC_NOT_FOUND;
-    if (!tree_next(tree, &next))
-        tree_seek_end(tree, &next);
-    if (!(entry.flags & ENTRY_GAP) && !tree_gap(tree, &next)) {
+    if (!(entry.flags & ENTRY_GAP) && !pos_gap_after(tree, &pos)) {
         if (!old_keep(&entry, keep, ret_old))
             return RC_NOMEM;
-        if (entry.out) { /* pos_cut would free it: leave an empty shell in its place */
-            struct block_out *shell = block_out_new(suffix, bytes_of("", 0), segment, meter);
-            if (!shell)
-                return RC_NOMEM;
-            pos_replace(tree, meter, segment, &pos, 0, suffix, suffix, shell, &ret_old->out);
-        }
-        pos_cut(tree, meter, segment, &pos);
+        pos_cut(tree, meter, segment, &pos, &ret_old->out);
         return RC_OK;
     }
     struct block_out *out;
@@ -640,7 +560,7 @@ void tree_undo(struct tree *tree, struct meter *meter, uint32_t segment, struct 
     tree_seek(tree, suffix, &pos);
     if (old->kind == TREE_OLD_NONE) {
         ASSERT(pos.exact);
-        pos_cut(tree, meter, segment, &pos);
+        pos_cut(tree, meter, segment, &pos, NULL);
         return;
     }
     struct bytes value = old->out
@@ -666,9 +586,7 @@ enum rc tree_fill_row(struct tree *tree, struct meter *meter, struct bytes suffi
     tree_seek(tree, suffix, &pos);
     if (pos.exact)
         return RC_OK; /* what is here is newer */
-    struct tree_pos next = pos;
-    tree_settle(tree, &next);
-    if (!tree_gap(tree, &next))
+    if (!pos_gap(tree, &pos))
         return RC_OK; /* known to be absent: removed after the load's view */
     struct block_out *out = NULL;
     if (!entry_fits_inline(suffix.len, value.len)) {
@@ -692,9 +610,7 @@ static enum rc edge_place(struct tree *tree, struct meter *meter, struct tree_ed
     tree_seek(tree, edge->suffix, &pos);
     if (pos.exact)
         return RC_OK;
-    struct tree_pos next = pos;
-    tree_settle(tree, &next);
-    if (!tree_gap(tree, &next))
+    if (!pos_gap(tree, &pos))
         return RC_OK; /* already closed around it */
     if (!edge->known) {
         *edge = row;
@@ -708,11 +624,22 @@ static enum rc edge_place(struct tree *tree, struct meter *meter, struct tree_ed
     return RC_OK;
 }
 
-/* Tombstones between closed intervals say nothing any more. Their block's stamp covers them. */
+/* Whether the entry is the last trace of a delete that the engine may not have: without it no stamp
+ * would keep the group in memory. */
+static bool pos_is_last_trace(const struct tree *tree, const struct meter *meter,
+                              const struct tree_pos *pos)
+{
+    return tree->height == 0 && pos->block->count == 1 && pos->block->segment > meter->mark;
+}
+
+/* Tombstones between closed intervals say nothing any more. Their block's stamp covers them.
+ * Without memory to remember the place, the rest goes with a later load or an eviction. */
 static void tombs_remove(struct tree *tree, struct meter *meter, struct tree_edge low,
                          struct tree_edge high)
 {
+    struct buf after;
     struct tree_pos pos;
+    buf_init(&after, STORE_SUFFIX_BYTES_MAX);
     if (low.has)
         tree_seek(tree, low.suffix, &pos);
     else
@@ -721,26 +648,24 @@ static void tombs_remove(struct tree *tree, struct meter *meter, struct tree_edg
     while (more) {
         struct entry entry = block_entry(pos.block, pos.index);
         if (high.has && bytes_cmp(entry.suffix, high.suffix) > 0)
-            return;
-        struct tree_pos next = pos;
-        more = tree_next(tree, &next);
-        if (!more)
-            tree_seek_end(tree, &next);
-        if (!(entry.flags & ENTRY_TOMB) || (entry.flags & ENTRY_GAP) || tree_gap(tree, &next)) {
-            pos = next;
+            break;
+        if (!(entry.flags & ENTRY_TOMB) || (entry.flags & ENTRY_GAP) || pos_gap_after(tree, &pos) ||
+            pos_is_last_trace(tree, meter, &pos)) {
+            more = tree_next(tree, &pos);
             continue;
         }
-        struct bytes after = more ? block_entry(next.block, next.index).suffix : bytes_of("", 0);
-        uint8_t copy[64];
-        bool fits = after.len <= sizeof copy;
-        if (fits && after.len)
-            memcpy(copy, after.ptr, after.len);
-        pos_cut(tree, meter, pos.block->segment, &pos);
-        if (!more || !fits)
-            return; /* the rest goes with a later load or an eviction */
-        tree_seek(tree, bytes_of(copy, after.len), &pos);
-        more = tree_settle(tree, &pos);
+        struct tree_pos next = pos;
+        more = tree_next(tree, &next);
+        after.len = 0;
+        if (more && !buf_add_bytes(&after, block_entry(next.block, next.index).suffix))
+            break;
+        pos_cut(tree, meter, pos.block->segment, &pos, NULL);
+        if (more) {
+            tree_seek(tree, buf_bytes(&after), &pos);
+            more = tree_settle(tree, &pos);
+        }
     }
+    buf_done(&after);
 }
 
 enum rc tree_fill_close(struct tree *tree, struct meter *meter, struct tree_edge low,
@@ -782,8 +707,7 @@ void tree_evict(struct tree *tree, struct meter *meter, struct tree_pos *pos)
     struct block *block = pos->block;
     struct tree_pos next = *pos;
     next.index = block->count;
-    if (!tree_settle(tree, &next))
-        tree_seek_end(tree, &next);
+    tree_settle(tree, &next); /* or it stands at the end */
     pos_gap_set(tree, &next, true);
     for (uint16_t i = 0; i < block->count; i++)
         tree->gap_count -= block_flags(block, i) & ENTRY_GAP;
@@ -813,15 +737,15 @@ static uint64_t node_check(const void *ptr, uint8_t height, struct bytes low,
     }
     const struct inner *node = ptr;
     uint64_t live = 0;
-    ASSERT(node->count > 0);
+    inner_check(node);
     for (uint16_t i = 0; i < node->count; i++) {
-        struct bytes from = i ? sep_bytes(&node->child[i].sep) : low;
+        struct bytes from = i ? inner_sep_bytes(&node->sep[i]) : low;
         struct bytes to;
         if (i + 1 < node->count)
-            to = sep_bytes(&node->child[i + 1].sep);
-        uint64_t below = node_check(node->child[i].ptr, (uint8_t)(height - 1), from,
+            to = inner_sep_bytes(&node->sep[i + 1]);
+        uint64_t below = node_check(node->child[i], (uint8_t)(height - 1), from,
                                     i + 1 < node->count ? &to : high, gap_count);
-        ASSERT(below == node->child[i].live);
+        ASSERT(below == node->live[i]);
         live += below;
     }
     return live;

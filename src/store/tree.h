@@ -25,7 +25,9 @@
 #include "base/err.h"
 #include "store/block.h"
 
-enum { TREE_HEIGHT_MAX = 16, TREE_CHILDREN_MAX = 31 };
+enum { TREE_HEIGHT_MAX = 16 };
+
+struct inner; /* store/tree_inner.h */
 
 struct tree {
     void *root; /* NULL, a block (height 0) or an inner node */

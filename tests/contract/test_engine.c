@@ -539,8 +539,8 @@ static void sizes_round_trip(struct engine_fix *fix)
 {
     static const size_t value_len[] = {0, 1, 4095, 16384, 65537, 1 << 20, 8 << 20};
     static const size_t key_len[] = {1, 2, 255, 4096, 65536 + 257, 1 << 20};
-    uint8_t *bytes = mem_alloc(8 << 20);
-    for (size_t i = 0; i < 8 << 20; i++)
+    uint8_t *bytes = mem_alloc((8 << 20) + 64);
+    for (size_t i = 0; i < (8 << 20) + 64; i++)
         bytes[i] = (uint8_t)(i * 2654435761u >> 13);
     bytes[0] = 'w';
     engine_fix_begin(fix);

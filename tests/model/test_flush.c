@@ -37,6 +37,8 @@ TEST(flush_of_random_units_equals_a_replay)
 
 TEST(flush_of_random_units_into_rocksdb_equals_a_replay)
 {
+    if (!fix_has_rocksdb())
+        return;
     CLEANUP(fix_done) struct flush_fix fix;
     fix_init_rocksdb(&fix, 99);
     fix_open(&fix);

@@ -243,6 +243,15 @@ void fix_init(struct flush_fix *fix, uint64_t seed)
     fix_begin(fix, seed, "/store");
 }
 
+bool fix_has_rocksdb(void)
+{
+#ifdef __SANITIZE_THREAD__
+    return false;
+#else
+    return true;
+#endif
+}
+
 void fix_init_rocksdb(struct flush_fix *fix, uint64_t seed)
 {
     *fix = (struct flush_fix){.files = (struct files *)&files_real};

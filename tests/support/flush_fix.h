@@ -65,7 +65,9 @@ struct flush_fix {
     struct model model; /* of everything sealed or being made */
 };
 
-void fix_init(struct flush_fix *fix, uint64_t seed);         /* in memory */
+void fix_init(struct flush_fix *fix, uint64_t seed); /* in memory */
+/* False under ThreadSanitizer: it does not see the locks of RocksDB. */
+bool fix_has_rocksdb(void);
 void fix_init_rocksdb(struct flush_fix *fix, uint64_t seed); /* in a temporary directory */
 void fix_done(struct flush_fix *fix);
 /* Journal and flusher as after a start; the engine stays open between. */

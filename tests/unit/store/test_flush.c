@@ -669,6 +669,8 @@ TEST(flush_backup_holds_the_engine_and_the_segments_after_it)
 
 TEST(flush_backup_of_rocksdb_holds_the_engine_and_the_segments_after_it)
 {
+    if (!fix_has_rocksdb())
+        return;
     CLEANUP(fix_done) struct flush_fix fix;
     fix_init_rocksdb(&fix, 1);
     char dir[512];

@@ -273,14 +273,14 @@ TEST(skipping_a_commit_lands_on_the_next)
     record_writer_init(&writer, 1000);
     for (int i = 0; i < 3; i++) {
         ASSERT_TRUE(record_commit_begin(&writer));
-        ASSERT_TRUE(put(&writer, bytes_of("abc" + i, 1), none, none));
+        ASSERT_TRUE(put(&writer, bytes_of(&"abc"[i], 1), none, none));
         ASSERT_TRUE(put(&writer, BYTES("x"), none, none));
         record_commit_end(&writer);
     }
     record_reader_init(&reader, buf_bytes(&writer.body));
     for (int i = 0; i < 3; i++) {
         ASSERT_OK(record_next_commit(&reader, &err), &err);
-        expect(&reader, RECORD_PUT, bytes_of("abc" + i, 1), none, none);
+        expect(&reader, RECORD_PUT, bytes_of(&"abc"[i], 1), none, none);
     }
     ASSERT_RC(record_next_commit(&reader, &err), RC_NOT_FOUND);
     record_writer_done(&writer);

@@ -1,0 +1,189 @@
+#include "server/info.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <sys/utsname.h>
+#include <unistd.h>
+
+#include "base/mem.h"
+#include "server/server_int.h"
+
+#include "base/banned.h"
+
+struct info { /* what the sections are made from */
+    struct server *server;
+    struct store_stats stats;
+    uint64_t now_ms;
+    struct buf *to;
+    bool failed;
+};
+
+static void add(struct info *info, const char *name, uint64_t value)
+{
+    info->failed = info->failed || !buf_printf(info->to, "%s:%" PRIu64 "\r\n", name, value);
+}
+
+static void add_text(struct info *info, const char *name, const char *value)
+{
+    info->failed = info->failed || !buf_printf(info->to, "%s:%s\r\n", name, value);
+}
+
+static void add_server(struct info *info)
+{
+    const struct server *server = info->server;
+    struct utsname system = {0};
+    char text[sizeof system.sysname + sizeof system.release + sizeof system.machine + 4];
+    (void)uname(&system);
+    snprintf(text, sizeof text, "%s %s %s", system.sysname, system.release, system.machine);
+    uint64_t up_s = (info->now_ms - server->start_ms) / 1000;
+    add_text(info, "redis_version", REDIS_VERSION);
+    add_text(info, "server_name", "terrace");
+    add_text(info, "terrace_version", TERRACE_VERSION);
+    add_text(info, "redis_mode", "standalone");
+    add_text(info, "os", text);
+    add(info, "arch_bits", 8 * sizeof(void *));
+    add_text(info, "multiplexing_api", "epoll");
+    add(info, "process_id", (uint64_t)getpid());
+    add(info, "tcp_port", server->port);
+    add(info, "server_time_usec", info->now_ms * 1000);
+    add(info, "uptime_in_seconds", up_s);
+    add(info, "uptime_in_days", up_s / 86400);
+    add_text(info, "data_dir", server->config->dir);
+    add_text(info, "engine", server->config->engine->name);
+}
+
+static void add_clients(struct info *info)
+{
+    add(info, "connected_clients", info->server->conn_count);
+    add(info, "maxclients", info->server->conn_count_max);
+    add(info, "tasks", tasks_count(info->server->tasks));
+}
+
+static void add_memory(struct info *info)
+{
+    add(info, "used_memory", info->stats.hot_bytes);
+    add(info, "used_memory_rss", mem_resident_bytes());
+    add(info, "maxmemory", info->stats.hot_bytes_max);
+    add_text(info, "maxmemory_policy", "tiered");
+}
+
+static void add_persistence(struct info *info)
+{
+    const struct journal_status *journal = &info->stats.journal;
+    add(info, "loading", 0);
+    add_text(info, "durability", durability_name(info->server->config->durability));
+    add(info, "written_lsn", journal->written_lsn);
+    add(info, "durable_lsn", journal->durable_lsn);
+    add(info, "unsynced_bytes", journal->unsynced_bytes);
+    add(info, "read_only", journal->read_only);
+    add_text(info, "read_only_reason", journal->reason);
+    add(info, "disk_free_bytes", journal->disk_free_bytes);
+    add(info, "disk_low", journal->disk_low);
+    add(info, "recovered_turns", info->stats.recovered_turn_count);
+    add(info, "recovered_bytes", info->stats.recovered_bytes);
+}
+
+static void add_stats(struct info *info)
+{
+    const struct server *server = info->server;
+    add(info, "total_connections_received", server->stats.connection_count);
+    add(info, "total_commands_processed", server->stats.command_count);
+    add(info, "total_net_input_bytes", server->stats.input_bytes);
+    add(info, "total_net_output_bytes", server->stats.output_bytes);
+    add(info, "rejected_connections", server->stats.rejected_count);
+    add(info, "total_error_replies", server->stats.error_count);
+    add(info, "commits", info->stats.commit_count);
+    add(info, "turns", info->stats.turn_count);
+}
+
+static void add_tiers_hot(struct info *info)
+{
+    const struct store_stats *stats = &info->stats;
+    add(info, "hot_bytes", stats->hot_bytes);
+    add(info, "hot_bytes_max", stats->hot_bytes_max);
+    add(info, "hot_dirty_bytes", stats->dirty_bytes);
+    add(info, "hot_pinned_bytes", stats->pinned_bytes);
+    add(info, "hot_entries", stats->hot_entry_count);
+    add(info, "evicted_blocks", stats->evicted_block_count);
+    add(info, "evicted_rows", stats->evicted_row_count);
+    add(info, "cold_reads", stats->cold_count);
+    add(info, "loads", stats->load_count);
+    add(info, "load_rows", stats->load_row_count);
+    add(info, "loads_failed", stats->load_failed_count);
+    add(info, "loads_in_flight", stats->loads_in_flight);
+    add(info, "loads_wounded", stats->wounded_count);
+    add(info, "undos", stats->undo_count);
+}
+
+static void add_tiers(struct info *info)
+{
+    const struct store_stats *stats = &info->stats;
+    add_tiers_hot(info);
+    add(info, "journal_segment", stats->journal.segment_number);
+    add(info, "journal_segment_bytes", stats->journal.segment_bytes);
+    add(info, "journal_frames", stats->journal.frame_count);
+    add(info, "journal_bytes", stats->journal.byte_count);
+    add(info, "journal_syncs", stats->journal.sync_count);
+    add(info, "journal_sync_failures", stats->journal.sync_failure_count);
+    add(info, "journal_sealed", stats->journal.sealed_count);
+    add(info, "journal_sealed_bytes", stats->journal.sealed_bytes);
+    add(info, "flush_mark", store_flush_mark(info->server->store));
+    add(info, "flush_units", stats->flush_unit_count);
+    add(info, "flush_rows", stats->flush_row_count);
+    add(info, "flush_range_deletes", stats->flush_range_delete_count);
+    add(info, "flush_failures", stats->flush_failure_count);
+    add(info, "flush_pending_bytes", stats->flush_pending_bytes);
+    add(info, "flush_braked", stats->flush_braked);
+    add_text(info, "flush_reason", stats->flush_reason);
+    add(info, "engine_rows_estimate", stats->engine.row_count_estimate);
+    add(info, "engine_disk_bytes", stats->engine.disk_bytes);
+    add(info, "engine_cache_bytes", stats->engine.cache_bytes);
+    add(info, "engine_index_bytes", stats->engine.index_bytes);
+    add(info, "engine_units", stats->engine.unit_count);
+    add(info, "engine_l0_files", stats->pressure.l0_file_count);
+    add(info, "engine_debt_bytes", stats->pressure.debt_bytes);
+    add(info, "engine_compacting", stats->pressure.compacting);
+}
+
+static void add_keyspace(struct info *info)
+{
+    int64_t count = ns_key_count(&info->server->ns);
+    if (count > 0)
+        info->failed = info->failed ||
+                       !buf_printf(info->to, "db0:keys=%" PRId64 ",expires=0,avg_ttl=0\r\n", count);
+}
+
+static const struct {
+    const char *name;
+    const char *title;
+    void (*add)(struct info *info);
+} sections[] = {
+    {"server", "Server", add_server},       {"clients", "Clients", add_clients},
+    {"memory", "Memory", add_memory},       {"persistence", "Persistence", add_persistence},
+    {"stats", "Stats", add_stats},          {"tiers", "Tiers", add_tiers},
+    {"keyspace", "Keyspace", add_keyspace},
+};
+
+static bool is_wanted(const char *name, const struct bytes *section, size_t section_count)
+{
+    for (size_t i = 0; i < section_count; i++)
+        if (cmd_arg_is(section[i], name) || cmd_arg_is(section[i], "all") ||
+            cmd_arg_is(section[i], "default") || cmd_arg_is(section[i], "everything"))
+            return true;
+    return section_count == 0;
+}
+
+bool info_add(struct server *server, const struct bytes *section, size_t section_count,
+              struct buf *to)
+{
+    struct info info = {.server = server, .now_ms = clock_unix_ms(server->clock), .to = to};
+    store_stats(server->store, &info.stats);
+    for (size_t i = 0; i < ARRAY_LEN(sections); i++) {
+        if (!is_wanted(sections[i].name, section, section_count))
+            continue;
+        bool added = buf_printf(to, "%s# %s\r\n", to->len ? "\r\n" : "", sections[i].title);
+        info.failed = info.failed || !added;
+        sections[i].add(&info);
+    }
+    return !info.failed;
+}

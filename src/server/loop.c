@@ -1,0 +1,136 @@
+#include "server/loop.h"
+
+#include <errno.h>
+#include <stdatomic.h>
+#include <string.h>
+#include <sys/epoll.h>
+#include <sys/eventfd.h>
+#include <unistd.h>
+
+#include "base/mem.h"
+
+#include "base/banned.h"
+
+enum { EVENTS_MAX = 256, TIMEOUT_MS_MAX = 60 * 1000 };
+
+struct loop {
+    int epoll_fd;
+    struct loop_watch wake;
+    _Atomic bool woken; /* shared: atomic; the wake-up is on its way, another is not needed */
+    struct epoll_event event[EVENTS_MAX];
+    int event_count; /* of the batch being called back; 0: none */
+    int event_index;
+};
+
+static uint32_t epoll_events(unsigned events)
+{
+    return (events & LOOP_READ ? EPOLLIN : 0) | (events & LOOP_WRITE ? EPOLLOUT : 0);
+}
+
+static void wake_ready(struct loop_watch *watch, unsigned events)
+{
+    struct loop *loop = watch->arg;
+    uint64_t count;
+    (void)events;
+    ssize_t got = read(watch->fd, &count, sizeof count);
+    (void)got; /* empty is as good */
+    atomic_store(&loop->woken, false);
+}
+
+enum rc loop_open(struct loop **ret_loop, struct err *err)
+{
+    struct loop *loop = mem_zalloc(sizeof *loop);
+    loop->epoll_fd = epoll_create1(EPOLL_CLOEXEC);
+    loop->wake = (struct loop_watch){.fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK),
+                                     .events = LOOP_READ,
+                                     .ready = wake_ready,
+                                     .arg = loop};
+    enum rc rc = RC_OK;
+    if (loop->epoll_fd < 0 || loop->wake.fd < 0)
+        rc = err_set(err, RC_IO, "could not make an event loop: %s", strerror(errno));
+    else
+        rc = loop_add(loop, &loop->wake, err);
+    if (rc != RC_OK) {
+        loop_close(loop);
+        return rc;
+    }
+    *ret_loop = loop;
+    return RC_OK;
+}
+
+void loop_close(struct loop *loop)
+{
+    if (!loop)
+        return;
+    if (loop->wake.fd >= 0)
+        close(loop->wake.fd);
+    if (loop->epoll_fd >= 0)
+        close(loop->epoll_fd);
+    mem_free(loop);
+}
+
+enum rc loop_add(struct loop *loop, struct loop_watch *watch, struct err *err)
+{
+    struct epoll_event event = {.events = epoll_events(watch->events), .data.ptr = watch};
+    if (epoll_ctl(loop->epoll_fd, EPOLL_CTL_ADD, watch->fd, &event) != 0)
+        return err_set(err, RC_IO, "could not watch a descriptor: %s", strerror(errno));
+    return RC_OK;
+}
+
+void loop_mod(struct loop *loop, struct loop_watch *watch, unsigned events)
+{
+    if (watch->events == events)
+        return;
+    struct epoll_event event = {.events = epoll_events(events), .data.ptr = watch};
+    int done = epoll_ctl(loop->epoll_fd, EPOLL_CTL_MOD, watch->fd, &event);
+    ASSERT(done == 0); /* fails only for what is not watched */
+    watch->events = events;
+}
+
+void loop_del(struct loop *loop, struct loop_watch *watch)
+{
+    (void)epoll_ctl(loop->epoll_fd, EPOLL_CTL_DEL, watch->fd, NULL);
+    for (int i = loop->event_index + 1; i < loop->event_count; i++)
+        if (loop->event[i].data.ptr == watch)
+            loop->event[i].data.ptr = NULL;
+}
+
+static void event_call(const struct epoll_event *event)
+{
+    struct loop_watch *watch = event->data.ptr;
+    unsigned events = 0;
+    if (!watch)
+        return; /* removed by a callback of this batch */
+    if (event->events & EPOLLIN)
+        events |= LOOP_READ;
+    if (event->events & EPOLLOUT)
+        events |= LOOP_WRITE;
+    if (event->events & (EPOLLHUP | EPOLLERR))
+        events |= LOOP_HANGUP;
+    watch->ready(watch, events);
+}
+
+enum rc loop_wait(struct loop *loop, uint64_t timeout_ns, struct err *err)
+{
+    uint64_t timeout_ms = timeout_ns / 1000000 + (timeout_ns % 1000000 != 0);
+    if (timeout_ms > TIMEOUT_MS_MAX)
+        timeout_ms = TIMEOUT_MS_MAX;
+    int count = epoll_wait(loop->epoll_fd, loop->event, EVENTS_MAX, (int)timeout_ms);
+    if (count < 0 && errno != EINTR)
+        return err_set(err, RC_IO, "could not wait for events: %s", strerror(errno));
+    loop->event_count = count > 0 ? count : 0;
+    for (loop->event_index = 0; loop->event_index < loop->event_count; loop->event_index++)
+        event_call(&loop->event[loop->event_index]);
+    loop->event_count = 0;
+    return RC_OK;
+}
+
+void loop_wake(void *arg)
+{
+    struct loop *loop = arg;
+    const uint64_t one = 1;
+    if (atomic_exchange(&loop->woken, true))
+        return;
+    ssize_t written = write(loop->wake.fd, &one, sizeof one);
+    (void)written; /* a full counter wakes as well */
+}

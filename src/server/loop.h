@@ -1,0 +1,36 @@
+/* loop.h - waiting for sockets, for a time, and for other threads.
+ *
+ * epoll today; io_uring can come behind the same header. A watched descriptor is a struct embedded
+ * by its owner; loop_wait() calls back for those that are ready. A callback may remove any watch,
+ * its own included.
+ *
+ * Ownership: descriptors belong to their owners, who close them after loop_del().
+ * Threads: one owner, except loop_wake(). */
+#pragma once
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "base/err.h"
+
+struct loop;
+
+enum loop_events { LOOP_READ = 1, LOOP_WRITE = 2, LOOP_HANGUP = 4 };
+
+struct loop_watch {
+    int fd;
+    unsigned events; /* LOOP_READ | LOOP_WRITE; hang-ups are always reported */
+    void (*ready)(struct loop_watch *watch, unsigned events);
+    void *arg; /* the owner's */
+};
+
+enum rc loop_open(struct loop **ret_loop, struct err *err) NODISCARD;
+void loop_close(struct loop *loop); /* NULL is allowed */
+enum rc loop_add(struct loop *loop, struct loop_watch *watch, struct err *err) NODISCARD;
+/* Nothing happens if these are the events already watched for. */
+void loop_mod(struct loop *loop, struct loop_watch *watch, unsigned events);
+void loop_del(struct loop *loop, struct loop_watch *watch);
+/* Waits until something is ready, a wake-up came, or the time is over, and calls back. */
+enum rc loop_wait(struct loop *loop, uint64_t timeout_ns, struct err *err) NODISCARD;
+/* Any thread: the loop_wait() of now, or the next one, returns at once. */
+void loop_wake(void *loop);

@@ -1,0 +1,61 @@
+/* resp.h - RESP2: requests are parsed, replies and requests are written.
+ *
+ * A parser is fed the same growing bytes again and again and goes on where it stopped, so a long
+ * bulk is not read twice. Requests are arrays of bulks, or lines ("inline commands") with Redis's
+ * quoting. Limits, texts and what is tolerated are those of Redis 7.0.
+ *
+ * Ownership: the parser owns its list of arguments; they are offsets into the caller's bytes.
+ * Threads: one owner. */
+#pragma once
+
+#include "base/buf.h"
+#include "base/err.h"
+#include "base/limits.h"
+
+struct resp_arg {
+    size_t offset;
+    size_t len;
+};
+
+struct resp_parser {
+    size_t at;         /* bytes of the input that were understood */
+    int64_t args_left; /* of an array; 0: between requests */
+    int64_t bulk_len;  /* of the argument being read; -1: its length is still to come */
+    struct resp_arg *arg;
+    size_t arg_count;
+    size_t arg_cap;
+};
+
+enum resp_result {
+    RESP_MORE,    /* everything before `at` was used; bytes are missing */
+    RESP_REQUEST, /* arg[0 .. arg_count), at least one */
+    RESP_BAD,     /* err has the text, "Protocol error: ..."; the connection cannot go on */
+};
+
+void resp_parser_init(struct resp_parser *parser);
+void resp_parser_done(struct resp_parser *parser);
+/* The next request in in[0 .. len). Quotes of an inline command are undone in place. */
+enum resp_result resp_parse(struct resp_parser *parser, uint8_t *in, size_t len, struct err *err);
+/* The bytes before `at` were removed from the front of the input. Returns how many that may be:
+ * nothing of a request that is incomplete. */
+size_t resp_parser_rewind(struct resp_parser *parser);
+/* How many bytes more the incomplete request needs at least. */
+size_t resp_parser_need(const struct resp_parser *parser, size_t len);
+
+/* What is written; a write that finds no memory is remembered and the rest is dropped. */
+struct resp_out {
+    struct buf buf;
+    bool failed;
+};
+
+void resp_out_init(struct resp_out *out, size_t bytes_max);
+void resp_out_done(struct resp_out *out);
+void resp_out_clear(struct resp_out *out); /* keeps a little memory */
+void resp_add_status(struct resp_out *out, const char *text);
+/* "-<prefix> <text>"; line ends in the text become spaces. */
+void resp_add_error(struct resp_out *out, const char *prefix, const char *text);
+void resp_add_int(struct resp_out *out, int64_t value);
+void resp_add_bulk(struct resp_out *out, struct bytes bytes);
+void resp_add_text(struct resp_out *out, const char *text); /* as a bulk */
+void resp_add_null(struct resp_out *out);
+void resp_add_array(struct resp_out *out, size_t count); /* the elements follow */

@@ -1,0 +1,207 @@
+#include "store/tree_inner.h"
+
+#include "base/codec.h"
+#include "base/macros.h"
+#include "base/mem.h"
+
+#include "base/banned.h"
+
+struct bytes inner_sep_bytes(const struct inner_sep *sep)
+{
+    if (sep->len <= INNER_SEP_BYTES)
+        return bytes_of(sep->in, sep->len);
+    const uint8_t *ptr;
+    memcpy(&ptr, sep->in, sizeof ptr);
+    return bytes_of(ptr, sep->len);
+}
+
+void inner_sep_init(struct inner_sep *sep, struct bytes bytes, struct meter *meter)
+{
+    *sep = (struct inner_sep){.len = (uint32_t)bytes.len};
+    if (bytes.len <= INNER_SEP_BYTES) {
+        if (bytes.len)
+            memcpy(sep->in, bytes.ptr, bytes.len);
+        return;
+    }
+    void *copy = mem_dup(bytes.ptr, bytes.len);
+    memcpy(sep->in, &copy, sizeof copy);
+    meter_add(meter, 0, mem_class_bytes(bytes.len));
+}
+
+static void sep_done(struct inner_sep *sep, struct meter *meter)
+{
+    if (sep->len > INNER_SEP_BYTES) {
+        meter_sub(meter, 0, mem_class_bytes(sep->len));
+        mem_free((void *)(uintptr_t)inner_sep_bytes(sep).ptr);
+    }
+    *sep = (struct inner_sep){0};
+}
+
+struct inner *inner_new(struct meter *meter)
+{
+    struct inner *node = mem_zalloc(sizeof *node);
+    meter_add(meter, 0, mem_class_bytes(sizeof *node));
+    return node;
+}
+
+void inner_free(struct inner *node, struct meter *meter)
+{
+    for (uint16_t i = 0; i < node->count; i++)
+        sep_done(&node->sep[i], meter);
+    meter_sub(meter, 0, mem_class_bytes(sizeof *node));
+    mem_free(node);
+}
+
+/* ---- searching ---- */
+
+/* The first eight bytes as a number that orders as they do. */
+static uint64_t head_of(struct bytes bytes)
+{
+    if (LIKELY(bytes.len >= 8))
+        return be64_get(bytes.ptr);
+    uint8_t padded[8] = {0};
+    if (bytes.len)
+        memcpy(padded, bytes.ptr, bytes.len);
+    return be64_get(padded);
+}
+
+static struct bytes sep_rest(const struct inner *node, uint16_t index)
+{
+    return bytes_from(inner_sep_bytes(&node->sep[index]), node->skip);
+}
+
+uint16_t inner_find(const struct inner *node, struct bytes suffix)
+{
+    if (node->skip) {
+        struct bytes shared = bytes_of(inner_sep_bytes(&node->sep[1]).ptr, node->skip);
+        if (!bytes_start_with(suffix, shared))
+            return bytes_cmp(suffix, shared) < 0 ? 0 : (uint16_t)(node->count - 1);
+        suffix = bytes_from(suffix, node->skip);
+    }
+    uint64_t head = head_of(suffix);
+    uint16_t low = 1, high = node->count;
+    while (low < high) { /* the first separator whose head is above */
+        uint16_t middle = (uint16_t)((low + high) / 2);
+        if (node->head[middle] <= head)
+            low = (uint16_t)(middle + 1);
+        else
+            high = middle;
+    }
+    while (low > 1 && node->head[low - 1] == head &&
+           bytes_cmp(sep_rest(node, (uint16_t)(low - 1)), suffix) > 0)
+        low--;
+    return (uint16_t)(low - 1);
+}
+
+uint64_t inner_live(const struct inner *node)
+{
+    uint64_t live = 0;
+    for (uint16_t i = 0; i < node->count; i++)
+        live += node->live[i];
+    return live;
+}
+
+/* ---- changing ---- */
+
+static uint16_t skip_of(const struct inner *node)
+{
+    if (node->count < 2)
+        return 0;
+    struct bytes first = inner_sep_bytes(&node->sep[1]);
+    struct bytes last = inner_sep_bytes(&node->sep[node->count - 1]);
+    if (first.len > UINT16_MAX)
+        first.len = UINT16_MAX;
+    return (uint16_t)bytes_shared_len(first, last);
+}
+
+/* Makes (2) and (3) hold again after the separators `from` to `to` came or moved. */
+static void heads_update(struct inner *node, uint16_t from, uint16_t to)
+{
+    uint16_t skip = skip_of(node);
+    if (skip != node->skip) {
+        node->skip = skip;
+        from = 1;
+        to = node->count;
+    }
+    for (uint16_t i = from ? from : 1; i < to; i++)
+        node->head[i] = head_of(sep_rest(node, i));
+}
+
+/* Shifts the children from `from` on to `to`; the places between are undefined. */
+static void children_shift(struct inner *node, uint16_t from, uint16_t to)
+{
+    size_t count = (size_t)node->count - from;
+    memmove(&node->head[to], &node->head[from], count * sizeof *node->head);
+    memmove(&node->child[to], &node->child[from], count * sizeof *node->child);
+    memmove(&node->live[to], &node->live[from], count * sizeof *node->live);
+    memmove(&node->sep[to], &node->sep[from], count * sizeof *node->sep);
+}
+
+void inner_insert(struct inner *node, uint16_t index, struct inner_child child)
+{
+    ASSERT(node->count < INNER_CHILDREN_MAX);
+    children_shift(node, index, (uint16_t)(index + 1));
+    node->child[index] = child.ptr;
+    node->live[index] = child.live;
+    node->sep[index] = child.sep;
+    node->count++;
+    heads_update(node, index, (uint16_t)(index + 1));
+}
+
+void inner_remove(struct inner *node, uint16_t index, struct meter *meter)
+{
+    sep_done(&node->sep[index], meter);
+    children_shift(node, (uint16_t)(index + 1), index);
+    node->count--;
+    if (index == 0 && node->count > 0)
+        sep_done(&node->sep[0], meter); /* its interval begins with the node's now */
+    heads_update(node, 0, 0);
+}
+
+/* Copies the children from `from` on behind those of `to`. */
+static void children_append(struct inner *to, const struct inner *node, uint16_t from)
+{
+    size_t count = (size_t)node->count - from;
+    memcpy(&to->child[to->count], &node->child[from], count * sizeof *node->child);
+    memcpy(&to->live[to->count], &node->live[from], count * sizeof *node->live);
+    memcpy(&to->sep[to->count], &node->sep[from], count * sizeof *node->sep);
+    to->count = (uint16_t)(to->count + count);
+}
+
+struct inner_child inner_split(struct inner *node, uint16_t at, struct meter *meter)
+{
+    struct inner *right = inner_new(meter);
+    children_append(right, node, at);
+    node->count = at;
+    struct inner_child child = {.ptr = right, .live = inner_live(right), .sep = right->sep[0]};
+    right->sep[0] = (struct inner_sep){0}; /* moved up: below it says nothing */
+    heads_update(node, 0, 0);
+    heads_update(right, 1, right->count);
+    return child;
+}
+
+bool inner_merge(struct inner *parent, uint16_t index, struct meter *meter)
+{
+    struct inner *left = parent->child[index], *right = parent->child[index + 1];
+    uint16_t before = left->count;
+    if (before + right->count > INNER_CHILDREN_MAX * 3 / 4)
+        return false;
+    right->sep[0] = parent->sep[index + 1]; /* moves down */
+    parent->sep[index + 1] = (struct inner_sep){0};
+    children_append(left, right, 0);
+    heads_update(left, before, left->count);
+    parent->live[index] += parent->live[index + 1];
+    right->count = 0; /* its separators moved */
+    inner_free(right, meter);
+    return true;
+}
+
+void inner_check(const struct inner *node)
+{
+    ASSERT(node->count > 0);
+    ASSERT(node->count <= INNER_CHILDREN_MAX);
+    ASSERT(node->sep[0].len == 0);
+    ASSERT(node->skip == skip_of(node));
+    for (uint16_t i = 1; i < node->count; i++)
+        ASSERT(node->head[i] == head_of(sep_rest(node, i)));
+}

@@ -1,0 +1,51 @@
+/* key.h - how keys and meta rows look on disk; every key encoding is here.
+ *
+ * Key of a meta row: "kv" ‖ namespace ‖ 'm' ‖ user key.
+ * Value of a meta row, integers big-endian:
+ *   OFFSET  SIZE  WHAT
+ *   0       1     type (enum type_tag)
+ *   1       16    ID: LSN(8) ‖ incarnation(4) ‖ ordinal in the commit(4)
+ *   17      8     count of elements
+ *   25      8     createAt, Unix seconds
+ *   33      8     expireAt, Unix milliseconds; 0: never
+ *   41      ..    extra: what the type says; the value of a string
+ *
+ * Ownership: decoded rows borrow the value. Threads: any. */
+#pragma once
+
+#include "base/buf.h"
+#include "base/err.h"
+#include "base/limits.h"
+
+enum type_tag { /* on disk: append, never renumber */
+                TYPE_STRING = 'r',
+                TYPE_STRING_CHUNKED = 'R',
+                TYPE_HASH = 'h',
+                TYPE_LIST = 'l',
+                TYPE_SET = 's',
+                TYPE_ZSET = 'z',
+};
+enum {
+    KEY_ID_BYTES = 16,
+    META_HEAD_BYTES = 41,
+    KEY_BYTES_MAX = STORE_GROUP_KEY_BYTES_MAX,
+    NS_NAME_BYTES_MAX = 64,
+};
+#define NS_NAME_DEFAULT "default.default"
+
+struct meta {
+    uint8_t type;
+    uint8_t id[KEY_ID_BYTES];
+    uint64_t count;
+    uint64_t create_s;
+    uint64_t expire_ms;
+    struct bytes extra;
+};
+
+/* "kv" ‖ namespace ‖ tag: what all rows of one kind and namespace begin with. */
+bool key_prefix_add(struct bytes ns_name, char tag, struct buf *to) NODISCARD;
+/* The 41 bytes before extra. */
+void meta_head_put(uint8_t to[META_HEAD_BYTES], const struct meta *meta);
+/* RC_CORRUPT where no meta row looks like this; an unknown type is RC_VERSION. */
+enum rc meta_decode(struct bytes value, struct meta *ret_meta, struct err *err) NODISCARD;
+const char *type_name(uint8_t type); /* as TYPE answers; NULL: unknown */

@@ -1,0 +1,24 @@
+/* spaces.h - the spaces of a Terrace directory: one list for the server and for the tools.
+ *
+ *   NUMBER  NAME    KIND    GROUP KEY               SUFFIX
+ *   1       meta    whole   header ‖ 'm' ‖ key      none
+ *   2       data    length  header ‖ 'd' ‖ ID       what the type says
+ *   3       expiry  length  header ‖ 'e'            expireAt(8) ‖ key
+ *   4       gc      length  header ‖ 'g'            ID
+ * header is "kv" and the name of the namespace. A namespace's deadlines are one group, and so is
+ * its garbage: both are read in order.
+ *
+ * Threads: any; nothing here changes. */
+#pragma once
+
+#include "store/space.h"
+
+enum types_space { /* on disk: append, never renumber */
+                   SPACE_META = 1,
+                   SPACE_DATA = 2,
+                   SPACE_EXPIRY = 3,
+                   SPACE_GC = 4,
+};
+enum { TYPES_SPACE_COUNT = 4 };
+
+extern const struct store_space types_spaces[TYPES_SPACE_COUNT];
