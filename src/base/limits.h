@@ -20,7 +20,7 @@ enum {
     JOURNAL_FRAME_BODY_BYTES_MAX = 64 * 1024 * 1024,
     JOURNAL_HEADER_BYTES_MAX = 2 * 1024 * 1024,
     JOURNAL_UNSYNCED_BYTES_MAX = 64 * 1024 * 1024, /* kept in memory until they are synced */
-    FLUSH_RUN_COUNT_MAX = 64, /* segments of a unit; more only where they are glued */
+    FLUSH_RUN_COUNT_MAX = 64, /* segments of a unit */
     FLUSH_RUN_WRITE_BYTES = 256 * 1024,
     FLUSH_RUN_READ_BYTES = 128 * 1024,       /* buffer of one run in the merge */
     FLUSH_DROP_KEYS_BYTES_MAX = 1024 * 1024, /* of a drop's point deletes; else a range delete */

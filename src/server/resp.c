@@ -166,9 +166,11 @@ static void escape_take(struct unquote *line)
 {
     const char *from = "nrtba", *into = "\n\r\t\b\a";
     uint8_t c = line->in[line->at++];
-    if (c == 'x' && line->end - line->at >= 2 && hex_digit(line->in[line->at]) >= 0 &&
-        hex_digit(line->in[line->at + 1]) >= 0) {
-        c = (uint8_t)(hex_digit(line->in[line->at]) << 4 | hex_digit(line->in[line->at + 1]));
+    bool has_two = line->end - line->at >= 2;
+    int high = has_two ? hex_digit(line->in[line->at]) : -1;
+    int low = has_two ? hex_digit(line->in[line->at + 1]) : -1;
+    if (c == 'x' && high >= 0 && low >= 0) {
+        c = (uint8_t)(high * 16 + low);
         line->at += 2;
     } else if (c != 0 && strchr(from, c)) {
         c = (uint8_t)into[strchr(from, c) - from];

@@ -23,6 +23,7 @@ enum {
     FLUSH_MS_MAX = 30 * 1000,
 };
 #define NS_A_MS UINT64_C(1000000)
+#define TURN_NS_MAX (1000 * NS_A_MS) /* an idle server looks at its store once a second */
 
 /* ---- accepting ---- */
 
@@ -76,13 +77,15 @@ static enum rc socket_listen(const struct addrinfo *address, int *ret_fd, struct
 
 static uint16_t socket_port(int fd)
 {
-    struct sockaddr_storage address = {0};
+    union {
+        struct sockaddr any;
+        struct sockaddr_in v4;
+        struct sockaddr_in6 v6;
+    } address = {0};
     socklen_t len = sizeof address;
-    if (getsockname(fd, (struct sockaddr *)&address, &len) != 0)
+    if (getsockname(fd, &address.any, &len) != 0)
         return 0;
-    if (address.ss_family == AF_INET6)
-        return ntohs(((struct sockaddr_in6 *)&address)->sin6_port);
-    return ntohs(((struct sockaddr_in *)&address)->sin_port);
+    return ntohs(address.any.sa_family == AF_INET6 ? address.v6.sin6_port : address.v4.sin_port);
 }
 
 static enum rc server_listen(struct server *server, struct err *err)
@@ -142,7 +145,7 @@ static size_t clients_max(void)
     }
     if (limit.rlim_cur >= wanted)
         return SERVER_CLIENTS_MAX;
-    return limit.rlim_cur > 2 * DESCRIPTORS_KEPT ? (size_t)limit.rlim_cur - DESCRIPTORS_KEPT
+    return limit.rlim_cur / 2 > DESCRIPTORS_KEPT ? (size_t)limit.rlim_cur - DESCRIPTORS_KEPT
                                                  : (size_t)limit.rlim_cur / 2;
 }
 
@@ -214,6 +217,7 @@ static enum rc server_turn(struct server *server, uint64_t timeout_ns, struct er
     if (tasks_turn(server->tasks))
         server->busy = true;
     server__conns_settle(server);
+    server__watch(server);
     return RC_OK;
 }
 
@@ -261,8 +265,10 @@ static enum rc server_flush(struct server *server, struct err *err)
 enum rc server_run(struct server *server, struct err *err)
 {
     enum rc rc = RC_OK;
-    while (rc == RC_OK && server->signal_count == 0)
-        rc = server_turn(server, tasks_next_ns(server->tasks), err);
+    while (rc == RC_OK && server->signal_count == 0) {
+        uint64_t next_ns = tasks_next_ns(server->tasks);
+        rc = server_turn(server, next_ns < TURN_NS_MAX ? next_ns : TURN_NS_MAX, err);
+    }
     if (rc != RC_OK)
         return rc;
     log_info("stopping: finishing requests, then flushing");

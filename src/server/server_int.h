@@ -47,6 +47,11 @@ struct conn {
     struct conn *prev, *next;
 };
 
+struct server_watch { /* what was last said about the store's health */
+    uint64_t next_ns;
+    bool read_only, disk_low, flush_failing;
+};
+
 struct server {
     struct loop *loop;
     struct store *store;
@@ -67,6 +72,7 @@ struct server {
     size_t spare_count;
     bool busy; /* something was parsed: another turn at once */
     unsigned signal_count;
+    struct server_watch watch;
     struct {
         uint64_t connection_count, rejected_count, command_count, error_count;
         uint64_t input_bytes, output_bytes;
@@ -88,3 +94,5 @@ bool server__request_refuse(struct conn *conn, const char *prefix, const char *t
 void server__request_free(struct request *request);
 void server__request_cancel(struct request *request);
 void server__runnable_wake(struct conn *conn);
+/* Once a second: says in the log what has become wrong with the store, or right again. */
+void server__watch(struct server *server);

@@ -8,8 +8,7 @@
 
 enum {
     BLOCK_BYTES_FIRST = 64,
-    SHRINK_ABOVE_BYTES = 256,   /* smaller blocks are not worth a copy */
-    PREFETCH_ABOVE_BYTES = 256, /* of heap: a few cache lines come by themselves */
+    SHRINK_ABOVE_BYTES = 256, /* smaller blocks are not worth a copy */
 };
 
 static uint8_t *block_base(const struct block *block)
@@ -160,20 +159,10 @@ static inline struct bytes suffix_at(const uint8_t *at)
     return bytes_of(at, len);
 }
 
-/* A binary search would meet its cache misses one after the other. */
-static inline void heap_prefetch(const struct block *block)
-{
-    const uint8_t *end = block_base(block) + block->size;
-    for (const uint8_t *at = end - block->heap; at < end; at += 64)
-        __builtin_prefetch(at);
-}
-
 uint16_t block_find(const struct block *block, struct bytes suffix, bool *ret_exact)
 {
     uint16_t low = 0, high = block->count;
     uint64_t head = suffix.len >= 8 ? be64_get(suffix.ptr) : 0;
-    if (block->heap > PREFETCH_ABOVE_BYTES)
-        heap_prefetch(block);
     while (low < high) {
         uint16_t middle = (uint16_t)((low + high) / 2);
         int order = suffix_cmp(suffix_at(block_at(block, middle)), suffix, head);

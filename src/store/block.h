@@ -10,8 +10,7 @@
  *   ENTRY_OUT: 8   pointer to a struct block_out with suffix and value
  *   otherwise  v   uvarint length of the suffix, then the suffix; rows: uvarint length of the
  *                  value, then the value
- * A block is as large as its allocator size class, so it grows by classes and wastes little. Header
- * and directory share the first cache lines: a search meets one miss there and one for the heap.
+ * A block is as large as its allocator size class, so it grows by classes and wastes little.
  *
  * ENTRY_GAP says that the interval between this entry and the one before it in the group is open:
  * the engine may have rows there. A tombstone says that its suffix has no row.
@@ -110,4 +109,12 @@ void block_check(const struct block *block);
 static inline bool entry_fits_inline(size_t suffix_len, size_t value_len)
 {
     return suffix_len + value_len <= BLOCK_INLINE_MAX - 8;
+}
+
+/* A binary search would meet its cache misses one after the other. How large the block is would be
+ * the first of them, so the lines behind a small one are asked for as well. */
+static inline void block_prefetch(const struct block *block)
+{
+    for (size_t at = 0; at < BLOCK_BYTES_MAX; at += 64)
+        __builtin_prefetch((const uint8_t *)block + at);
 }

@@ -23,7 +23,13 @@
  *   (4) The last sequence number is never 0: a compaction beside a snapshot of number 0 takes every
  *       row of number 0 for a hidden one, and drops it.
  *   (5) A file in the scratch directory may be the second name of a live file, if the process was
- *       killed inside an ingestion. So names are removed before they are used, never truncated. */
+ *       killed inside an ingestion. So names are removed before they are used, never truncated.
+ *   (6) An ingestion syncs files under the database's mutex, and the first read of a thread after a
+ *       change takes that mutex. So reads of memory, which must not wait, stay out meanwhile.
+ *   (7) Every read has a snapshot. Without one RocksDB takes the last number for rows and no limit
+ *       for range deletes: when a compaction ends inside an ingestion, a reader would meet the
+ * range deletes of the unit but not its rows. Only units change anything, so one snapshot, renewed
+ *       by each unit, serves all readers, and a view is a reference to it. */
 
 enum {
     CACHE_BYTES_DEFAULT = 64 * 1024 * 1024,
@@ -51,26 +57,32 @@ struct rocks {
     rocksdb_cache_t *cache;
     rocksdb_options_t *options;
     rocksdb_envoptions_t *env_options;
-    rocksdb_readoptions_t *read[2]; /* by enum engine_tier */
     const struct space_set *spaces; /* borrowed */
     char *scratch_dir;
     bool read_only;
     bool unit_is_open;           /* the flusher's */
     uint64_t file_number;        /* the flusher's */
     _Atomic uint64_t unit_count; /* shared: atomic */
+    atomic_bool ingesting;       /* shared: atomic; (6) */
+    pthread_mutex_t view_lock;   /* the two below, and ref_count of every view */
+    struct rocks_view *current;  /* what is read without a view; (7) */
+    struct rocks_view *retired;  /* without references, released by the flusher */
     pthread_mutex_t depth_lock;  /* the three below */
     uint64_t depth;
     uint64_t depth_file_count; /* what depth was computed for */
     uint64_t depth_unit_count;
 };
 
-struct rocks_view {
+struct rocks_view { /* what struct engine_view is here */
     const rocksdb_snapshot_t *snapshot;
     rocksdb_readoptions_t *read[2]; /* by enum engine_tier */
+    uint64_t ref_count;
+    struct rocks_view *next; /* of the retired ones */
 };
 
 struct rocks_iter {
     struct engine_iter iter;
+    struct rocks_view *view; /* a reference */
     rocksdb_readoptions_t *read;
     rocksdb_iterator_t *it; /* NULL: the range is empty */
     uint8_t *bounds;        /* RocksDB borrows the ends */
@@ -235,6 +247,84 @@ static rocksdb_options_t *options_new(const struct rocks *rocks)
     return options;
 }
 
+/* ---- views ---- */
+
+static rocksdb_readoptions_t *read_options_new(enum engine_tier tier)
+{
+    enum { BLOCK_CACHE_TIER = 1 };
+    rocksdb_readoptions_t *read = rocksdb_readoptions_create();
+    rocksdb_readoptions_set_total_order_seek(read, 1);
+    rocksdb_readoptions_set_background_purge_on_iterator_cleanup(read, 1);
+    if (tier == ENGINE_TIER_MEMORY)
+        rocksdb_readoptions_set_read_tier(read, BLOCK_CACHE_TIER);
+    return read;
+}
+
+static struct rocks_view *view_new(struct rocks *rocks)
+{
+    struct rocks_view *view = mem_zalloc(sizeof *view);
+
+    view->snapshot = rocksdb_create_snapshot(rocks->db);
+    view->ref_count = 1;
+    for (size_t i = 0; i < ARRAY_LEN(view->read); i++) {
+        view->read[i] = read_options_new((enum engine_tier)i);
+        rocksdb_readoptions_set_snapshot(view->read[i], view->snapshot);
+    }
+    return view;
+}
+
+/* NULL: the current one. */
+static struct rocks_view *view_ref(struct rocks *rocks, const struct engine_view *view)
+{
+    pthread_mutex_lock(&rocks->view_lock);
+    struct rocks_view *self = view ? (struct rocks_view *)(uintptr_t)view : rocks->current;
+    self->ref_count++;
+    pthread_mutex_unlock(&rocks->view_lock);
+    return self;
+}
+
+/* Releasing a snapshot takes the database's mutex: the flusher does it, not a reader. */
+static void view_unref(struct rocks *rocks, struct rocks_view *view)
+{
+    if (!view)
+        return;
+    pthread_mutex_lock(&rocks->view_lock);
+    if (--view->ref_count == 0) {
+        view->next = rocks->retired;
+        rocks->retired = view;
+    }
+    pthread_mutex_unlock(&rocks->view_lock);
+}
+
+static void views_release(struct rocks *rocks)
+{
+    pthread_mutex_lock(&rocks->view_lock);
+    struct rocks_view *view = rocks->retired;
+    rocks->retired = NULL;
+    pthread_mutex_unlock(&rocks->view_lock);
+    while (view) {
+        struct rocks_view *next = view->next;
+        for (size_t i = 0; i < ARRAY_LEN(view->read); i++)
+            rocksdb_readoptions_destroy(view->read[i]);
+        rocksdb_release_snapshot(rocks->db, view->snapshot);
+        mem_free(view);
+        view = next;
+    }
+}
+
+/* From here on reads without a view see what is there now. */
+static void views_renew(struct rocks *rocks)
+{
+    struct rocks_view *view = view_new(rocks);
+
+    pthread_mutex_lock(&rocks->view_lock);
+    struct rocks_view *old = rocks->current;
+    rocks->current = view;
+    pthread_mutex_unlock(&rocks->view_lock);
+    view_unref(rocks, old);
+    views_release(rocks);
+}
+
 /* ---- life ---- */
 
 static enum rc scratch_remove(const char *name, void *arg, struct err *err)
@@ -256,12 +346,10 @@ static void rocks_close(struct engine *engine)
     if (!rocks)
         return;
     ASSERT(!rocks->unit_is_open);
+    view_unref(rocks, rocks->current);
+    views_release(rocks);
     if (rocks->db)
         rocksdb_close(rocks->db);
-    for (size_t i = 0; i < ARRAY_LEN(rocks->read); i++) {
-        if (rocks->read[i])
-            rocksdb_readoptions_destroy(rocks->read[i]);
-    }
     if (rocks->env_options)
         rocksdb_envoptions_destroy(rocks->env_options);
     if (rocks->options)
@@ -270,6 +358,7 @@ static void rocks_close(struct engine *engine)
         rocksdb_cache_destroy(rocks->cache);
     if (rocks->env)
         rocksdb_env_destroy(rocks->env);
+    pthread_mutex_destroy(&rocks->view_lock);
     pthread_mutex_destroy(&rocks->depth_lock);
     mem_free(rocks->scratch_dir);
     mem_free(rocks);
@@ -279,17 +368,6 @@ static void rocks_closep(struct rocks **rocks)
 {
     if (*rocks)
         rocks_close(&(*rocks)->engine);
-}
-
-static rocksdb_readoptions_t *read_options_new(enum engine_tier tier)
-{
-    enum { BLOCK_CACHE_TIER = 1 };
-    rocksdb_readoptions_t *read = rocksdb_readoptions_create();
-    rocksdb_readoptions_set_total_order_seek(read, 1);
-    rocksdb_readoptions_set_background_purge_on_iterator_cleanup(read, 1);
-    if (tier == ENGINE_TIER_MEMORY)
-        rocksdb_readoptions_set_read_tier(read, BLOCK_CACHE_TIER);
-    return read;
 }
 
 static void rocks_set_options(struct rocks *rocks, const struct engine_options *options)
@@ -302,8 +380,6 @@ static void rocks_set_options(struct rocks *rocks, const struct engine_options *
     rocksdb_env_lower_thread_pool_io_priority(rocks->env);
     rocks->options = options_new(rocks);
     rocks->env_options = rocksdb_envoptions_create();
-    rocks->read[ENGINE_TIER_ALL] = read_options_new(ENGINE_TIER_ALL);
-    rocks->read[ENGINE_TIER_MEMORY] = read_options_new(ENGINE_TIER_MEMORY);
 }
 
 /* The parent keeps the name of a new directory only once it is synced. */
@@ -339,16 +415,31 @@ static enum rc rocks_open_db(struct rocks *rocks, const char *dir, struct err *e
 
 /* ---- reads ---- */
 
-static enum rc rocks_get(struct engine *engine, const struct engine_view *view, struct bytes key,
-                         enum engine_tier tier, struct buf *value, struct err *err)
+/* A plain get of the cache tier answers an empty value where a table is not open. This call says
+ * whether it has found the value, but takes every error for absence. */
+static enum rc get_cached(struct rocks *rocks, const rocksdb_readoptions_t *read, struct bytes key,
+                          struct buf *value, struct err *err)
 {
-    struct rocks *rocks = (struct rocks *)engine;
-    const struct rocks_view *seen = (const struct rocks_view *)view;
-    char *status = NULL;
+    unsigned char found = 0;
+    char *ptr = NULL;
+    size_t len = 0;
 
+    if (atomic_load(&rocks->ingesting))
+        return RC_COLD; /* (6) */
+    if (!rocksdb_key_may_exist(rocks->db, read, (const char *)key.ptr, key.len, &ptr, &len, NULL, 0,
+                               &found))
+        return RC_NOT_FOUND;
+    enum rc rc = found ? engine__value_add(value, bytes_of(ptr, len), err) : RC_COLD;
+    rocksdb_free(ptr);
+    return rc;
+}
+
+static enum rc get_all(struct rocks *rocks, const rocksdb_readoptions_t *read, struct bytes key,
+                       struct buf *value, struct err *err)
+{
+    char *status = NULL;
     rocksdb_pinnableslice_t *slice =
-        rocksdb_get_pinned(rocks->db, seen ? seen->read[tier] : rocks->read[tier],
-                           (const char *)key.ptr, key.len, &status);
+        rocksdb_get_pinned(rocks->db, read, (const char *)key.ptr, key.len, &status);
     enum rc rc = status_take(status, "read a row", err);
     if (rc == RC_OK && !slice)
         return RC_NOT_FOUND;
@@ -362,11 +453,30 @@ static enum rc rocks_get(struct engine *engine, const struct engine_view *view, 
     return rc;
 }
 
+static enum rc rocks_get(struct engine *engine, const struct engine_view *view, struct bytes key,
+                         enum engine_tier tier, struct buf *value, struct err *err)
+{
+    struct rocks *rocks = (struct rocks *)engine;
+    struct rocks_view *seen = view_ref(rocks, view);
+
+    enum rc rc = tier == ENGINE_TIER_MEMORY ? get_cached(rocks, seen->read[tier], key, value, err)
+                                            : get_all(rocks, seen->read[tier], key, value, err);
+    view_unref(rocks, seen);
+    return rc;
+}
+
 static bool rocks_may_have(struct engine *engine, struct bytes key)
 {
     struct rocks *rocks = (struct rocks *)engine;
-    return rocksdb_key_may_exist(rocks->db, rocks->read[ENGINE_TIER_MEMORY], (const char *)key.ptr,
-                                 key.len, NULL, NULL, NULL, 0, NULL);
+
+    if (atomic_load(&rocks->ingesting))
+        return true; /* (6) */
+    struct rocks_view *seen = view_ref(rocks, NULL);
+    bool may_have =
+        rocksdb_key_may_exist(rocks->db, seen->read[ENGINE_TIER_MEMORY], (const char *)key.ptr,
+                              key.len, NULL, NULL, NULL, 0, NULL);
+    view_unref(rocks, seen);
+    return may_have;
 }
 
 /* The caller's word is checked: a prefix seek outside of one group would miss rows. */
@@ -399,6 +509,7 @@ static void rocks_iter_close(struct engine_iter *iter)
         rocksdb_iter_destroy(self->it);
     if (self->read)
         rocksdb_readoptions_destroy(self->read);
+    view_unref((struct rocks *)iter->engine, self->view);
     mem_free(self->bounds);
     mem_free(self);
 }
@@ -433,8 +544,8 @@ static enum rc rocks_iter_open(struct engine *engine, const struct engine_view *
         return RC_OK; /* (3): no rows, and no iterator with inverted bounds */
     iter->read = read_options_new(ENGINE_TIER_ALL);
     iter_set_bounds(iter, range);
-    if (view)
-        rocksdb_readoptions_set_snapshot(iter->read, ((const struct rocks_view *)view)->snapshot);
+    iter->view = view_ref(rocks, view);
+    rocksdb_readoptions_set_snapshot(iter->read, iter->view->snapshot);
     if (range->once)
         rocksdb_readoptions_set_fill_cache(iter->read, 0);
     /* In reverse the filters of partitions have had too many errors to be trusted. */
@@ -482,29 +593,14 @@ static enum rc rocks_iter_next(struct engine_iter *iter, struct bytes *ret_key,
 static enum rc rocks_view_open(struct engine *engine, struct engine_view **ret_view,
                                struct err *err)
 {
-    struct rocks *rocks = (struct rocks *)engine;
-    struct rocks_view *view = mem_zalloc(sizeof *view);
-
     (void)err;
-    view->snapshot = rocksdb_create_snapshot(rocks->db);
-    for (size_t i = 0; i < ARRAY_LEN(view->read); i++) {
-        view->read[i] = read_options_new((enum engine_tier)i);
-        rocksdb_readoptions_set_snapshot(view->read[i], view->snapshot);
-    }
-    *ret_view = (struct engine_view *)view;
+    *ret_view = (struct engine_view *)view_ref((struct rocks *)engine, NULL);
     return RC_OK;
 }
 
 static void rocks_view_close(struct engine *engine, struct engine_view *view)
 {
-    struct rocks *rocks = (struct rocks *)engine;
-    struct rocks_view *self = (struct rocks_view *)view;
-    if (!self)
-        return;
-    for (size_t i = 0; i < ARRAY_LEN(self->read); i++)
-        rocksdb_readoptions_destroy(self->read[i]);
-    rocksdb_release_snapshot(rocks->db, self->snapshot);
-    mem_free(self);
+    view_unref((struct rocks *)engine, (struct rocks_view *)view);
 }
 
 /* ---- units ---- */
@@ -661,8 +757,11 @@ static enum rc unit_ingest(struct rocks_unit *unit, struct err *err)
     rocksdb_ingestexternalfileoptions_set_snapshot_consistency(ingest, 1);
     rocksdb_ingestexternalfileoptions_set_allow_global_seqno(ingest, 1);
     rocksdb_ingestexternalfileoptions_set_allow_blocking_flush(ingest, 0); /* (1) */
+    atomic_store(&rocks->ingesting, true);
     rocksdb_ingest_external_file(rocks->db, (const char *const *)unit->path,
                                  (size_t)unit->path_count, ingest, &status); /* (2) */
+    views_renew(rocks); /* after an error, too: the unit may be there */
+    atomic_store(&rocks->ingesting, false);
     rocksdb_ingestexternalfileoptions_destroy(ingest);
     return status_take(status, "ingest a unit", err);
 }
@@ -799,6 +898,7 @@ static enum rc rocks_settle(struct engine *engine, struct err *err)
 
     if (rocks->read_only)
         return RC_OK;
+    views_release(rocks);
     while (property(rocks, "rocksdb.compaction-pending") > 0 ||
            property(rocks, "rocksdb.num-running-compactions") > 0) {
         if (property(rocks, "rocksdb.background-errors") > 0)
@@ -847,6 +947,7 @@ static enum rc rocks_open(const struct engine_options *options, struct engine **
     rocks->engine.ops = &engine_rocksdb_ops;
     rocks->spaces = options->spaces;
     rocks->read_only = options->read_only;
+    pthread_mutex_init(&rocks->view_lock, NULL);
     pthread_mutex_init(&rocks->depth_lock, NULL);
     rocks_set_options(rocks, options);
     if (!options->read_only) {
@@ -867,6 +968,7 @@ static enum rc rocks_open(const struct engine_options *options, struct engine **
         rc = rocks_begin(rocks, err);
     if (rc != RC_OK)
         return rc;
+    views_renew(rocks);
     *ret_engine = &rocks->engine;
     rocks = NULL;
     return RC_OK;

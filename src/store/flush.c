@@ -3,8 +3,7 @@
  * Invariants:
  *   (1) A segment is removed only after a mark at or above it was applied.
  *   (2) The counters in `base` are those of the engine at `mark`.
- *   (3) A unit never ends at a glued segment, and passes the segment of a waiting view request only
- *       where that one is glued.
+ *   (3) A unit does not pass the segment of a waiting view request.
  *   (4) A request is touched by nobody but its owner once `done` is set.
  * The fields under the lock are few and plain; no call into engine, journal or files is made with
  * the lock held. */
@@ -187,19 +186,18 @@ static bool pick_is_due(struct flush *flush, const struct pick *pick)
            (now_ns - flush->oldest_since_ns) / NS_PER_MS >= flush->options.age_ms_max;
 }
 
-/* The segments of the next unit into unit->segment; none: they all are glued to what is not sealed
- * yet. */
+/* The segments of the next unit into unit->segment, at least one. */
 static void pick_segments(struct flush *flush, const struct pick *pick)
 {
     struct unit *unit = &flush->unit;
     struct journal_sealed sealed;
     uint64_t bytes = 0, after = pick->mark_segment;
-    size_t count = 0, good_count = 0, cap = 0;
+    size_t count = 0, cap = 0;
 
     while (journal_sealed_next(flush->options.journal, after, &sealed)) {
         bool over = count >= FLUSH_RUN_COUNT_MAX || sealed.number > pick->cap_segment ||
                     bytes + sealed.bytes > flush->options.unit_bytes;
-        if (over && good_count > 0)
+        if (over && count > 0)
             break;
         if (count == cap) {
             cap = cap ? cap * 2 : 16;
@@ -208,10 +206,8 @@ static void pick_segments(struct flush *flush, const struct pick *pick)
         unit->segment[count++] = sealed;
         bytes += sealed.bytes;
         after = sealed.number;
-        if (!sealed.glued)
-            good_count = count;
     }
-    unit->segment_count = good_count; /* (3) */
+    unit->segment_count = count;
 }
 
 static void unit_begin(struct flush *flush)
@@ -427,23 +423,17 @@ static enum rc step_done(struct flush *flush, struct err *err)
 static enum rc request_view(struct flush *flush, struct flush_request *request, struct err *err)
 {
     struct engine *engine = flush->options.engine;
-    bool was_past = request->mark.segment > request->segment; /* when it was made */
-    if (flush->status.mark.segment > request->segment && !was_past)
-        return err_set(err, RC_BUSY, "the journal was rewritten after segment %llu; ask again",
-                       (unsigned long long)request->segment);
     return engine->ops->view_open(engine, &request->view, err);
 }
 
-/* The last segment that the journal can give whole; what was stamped with a glued segment stands
- * in the one after it. */
+/* The last segment that the journal has sealed. */
 static uint64_t sealed_last(struct flush *flush)
 {
     struct journal_sealed sealed;
     uint64_t last = mark_of(flush).segment;
     for (uint64_t after = last; journal_sealed_next(flush->options.journal, after, &sealed);
          after = sealed.number)
-        if (!sealed.glued)
-            last = sealed.number;
+        last = sealed.number;
     return last;
 }
 

@@ -2,7 +2,7 @@
  *
  * Steps of a unit (each may be the last before a crash; all are repeatable):
  *   PICK    a run of sealed segments after the mark: up to unit_bytes, or what was asked for; never
- *           ends at a glued segment, never passes a freeze point
+ *           passes a freeze point
  *   SORT    one segment at a time: its last changes in key order go to a run file in scratch_dir,
  *           so memory is bounded by one segment, not by the unit
  *   BUILD   wait while the engine is under pressure; merge the runs into an engine unit, newest

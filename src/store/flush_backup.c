@@ -33,12 +33,12 @@ static enum rc dirs_make(const struct flush__backup_job *job, const char *journa
     return files_make_dir(job->files, journal_dir, err);
 }
 
-/* The segments above the mark, up to the first whole one at or after job->segment. */
+/* The segments above the mark, up to job->segment. */
 static enum rc segments_link(const struct flush__backup_job *job, const char *journal_dir,
                              struct err *err)
 {
     struct journal_sealed sealed = {.number = job->mark_segment};
-    while (sealed.number < job->segment || sealed.glued) {
+    while (sealed.number < job->segment) {
         if (!journal_sealed_next(job->journal, sealed.number, &sealed))
             return err_set(err, RC_IO, "the journal has no sealed segment after %llu",
                            (unsigned long long)sealed.number);

@@ -49,6 +49,16 @@ static inline size_t flush__row_len(const uint8_t *row)
     return FLUSH_ROW_HEADER_BYTES + flush__row_key_len(row) + flush__row_value_len(row);
 }
 
+/* For neighbours in key order, which mostly differ at their ends. */
+static inline bool flush__key_eq(struct bytes a, struct bytes b)
+{
+    if (a.len != b.len)
+        return false;
+    if (a.len >= 8 && le64_get(a.ptr + a.len - 8) != le64_get(b.ptr + b.len - 8))
+        return false;
+    return bytes_eq(a, b);
+}
+
 /* ---- runs: flush_run.c ---- */
 
 struct flush__run {
@@ -197,7 +207,7 @@ struct flush__backup_job {
     const char *journal_dir;
     struct engine *engine;
     uint64_t mark_segment; /* of the engine */
-    uint64_t segment;      /* sealed up to here, and up to the first that is not glued */
+    uint64_t segment;      /* sealed up to here */
     const char *to_dir;
 };
 

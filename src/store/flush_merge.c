@@ -512,7 +512,7 @@ static enum rc row_write(struct merge *merge, struct flush__cursor *cursor, stru
 static enum rc change_merge(struct merge *merge, struct flush__cursor *cursor, struct err *err)
 {
     bool is_drop = cursor->kind == FLUSH_DROP;
-    if (merge->has_last && bytes_eq(cursor->key, buf_bytes(&merge->last_key))) {
+    if (merge->has_last && flush__key_eq(cursor->key, buf_bytes(&merge->last_key))) {
         if (is_drop || !merge->last_is_drop)
             return RC_OK;
     } else {

@@ -526,7 +526,7 @@ static struct bytes row_key(const uint8_t *row)
 static bool row_is_hidden(const uint8_t *row, const uint8_t *last, const uint8_t **drop)
 {
     bool is_drop = flush__row_kind(row) == FLUSH_DROP;
-    if (last && bytes_eq(row_key(last), row_key(row)) &&
+    if (last && flush__key_eq(row_key(last), row_key(row)) &&
         (is_drop || flush__row_kind(last) != FLUSH_DROP))
         return true;
     if (is_drop) {

@@ -119,8 +119,8 @@ static uint32_t slot_new(struct hot *hot, uint32_t prefix, uint32_t segment, boo
     while (at < hot->slot_count && hot->slot[at].used)
         at++;
     if (at > STORE_PREFIXES_MAX) { /* only dropped prefixes can fill the numbers: free them now */
-        while (hot_sweep(hot, 4096))
-            continue;
+        hot->sweep_cursor = 0;
+        hot_sweep(hot, UINT32_MAX);
         for (at = 0; at < hot->slot_count && hot->slot[at].used; at++)
             continue;
         ASSERT(at <= STORE_PREFIXES_MAX);
@@ -522,6 +522,8 @@ bool hot_sweep(struct hot *hot, uint32_t bucket_max)
             if (hot_slot_whole(hot, slot) || !((struct hot_group *)head)->loads)
                 entry_drop(hot, head);
         }
+        if (hot->sweep_cursor == 0)
+            break; /* what is left is held by loads: it goes in a later round */
     }
     return hot->dead_count > 0;
 }

@@ -172,6 +172,7 @@ struct hot_evict_result {
  * reaches want_bytes or visit_max entries and blocks were seen. */
 struct hot_evict_result hot_evict(struct hot *hot, uint32_t horizon, uint64_t want_bytes,
                                   uint32_t visit_max);
-/* Frees entries of dead slots; true: there is more. */
+/* Frees entries of dead slots, up to the end of the table; true: there is more, or loads hold some.
+ */
 bool hot_sweep(struct hot *hot, uint32_t bucket_max);
 uint64_t hot_bytes(const struct hot *hot); /* entries, blocks and the table itself */

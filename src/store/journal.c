@@ -533,8 +533,9 @@ enum rc journal_write(struct journal *journal, uint64_t first_lsn, uint32_t comm
     ASSERT(body.len <= STORE_COMMIT_BYTES_MAX);
     ASSERT(first_lsn > journal->last_lsn);
     struct turn_frames frames;
-    frames.iov_count = 0;
+    frames.iov_count = 0; /* without a segment nothing is made */
     frames.bytes = 0;
+    frames.chain = 0;
     uint64_t last_lsn = first_lsn + commit_count - 1;
     struct err local = {0};
     bool wake = false;

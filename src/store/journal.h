@@ -115,8 +115,6 @@ struct journal_sealed { /* a segment that will not change any more and is synced
     uint64_t number;
     uint64_t bytes;
     uint64_t last_lsn;
-    bool
-        glued; /* a unit must not end here; never set since rule (4) keeps turns in their segment */
 };
 void journal_adopt(struct journal *journal, const struct journal_sealed *sealed);
 /* (any) The first sealed segment with a number above `after`; false: none. */

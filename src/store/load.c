@@ -349,6 +349,8 @@ void load_start(struct loads *loads, const struct load_want *want, uint32_t mark
         load = load_new(loads, want, mark);
     } else {
         struct hot_group *group = hot_group_find(hot, want->slot, want->key, group_hash);
+        if (!group && hot->slot[want->slot].complete)
+            return; /* there is no such group, whatever the engine still holds of a dropped one */
         if (!group)
             group = hot_group_add(hot, want->slot, want->key, group_hash, false);
         load = load_new(loads, want, mark);

@@ -406,7 +406,12 @@ enum rc store_put(struct store *store, struct store_group group, struct bytes su
     if (space_of(store, group.prefix)->kind == SPACE_WHOLE) {
         rc = store__row_put(store, group.prefix, group.key, value, false, err);
     } else {
-        size_t offset = store->writer.body.len - value.len - uvarint_len(value.len) - suffix.len;
+        /* From here on the record's copies: the arguments may be borrowed from the very block that
+         * is about to move. */
+        const struct buf *body = &store->writer.body;
+        size_t offset = body->len - value.len - uvarint_len(value.len) - suffix.len;
+        suffix = bytes_of(body->ptr + offset, suffix.len);
+        value = bytes_of(body->ptr + body->len - value.len, value.len);
         rc = store__tree_put(store, group.prefix, group.key, suffix, offset, value, err);
     }
     if (rc != RC_OK)
@@ -447,8 +452,9 @@ enum rc store_delete(struct store *store, struct store_group group, struct bytes
     rc = record_change(store, RECORD_DELETE, group, suffix, bytes_of("", 0), &mark, err);
     if (rc != RC_OK)
         return rc;
-    rc = store__tree_delete(store, group.prefix, group.key, suffix,
-                            store->writer.body.len - suffix.len, err);
+    size_t offset = store->writer.body.len - suffix.len;
+    suffix = bytes_of(store->writer.body.ptr + offset, suffix.len); /* as in store_put() */
+    rc = store__tree_delete(store, group.prefix, group.key, suffix, offset, err);
     if (rc != RC_OK)
         record_cut(store, mark);
     return rc;

@@ -106,11 +106,35 @@ uint64_t store_flush_mark(const struct store *store)
     return store->hot.meter.mark;
 }
 
+/* Changes that were taken back have stamped what they touched with the segment being written. If
+ * that holds nothing it is never flushed and they stay dirty: a turn that changes nothing lets it
+ * be sealed. */
+static void empty_turn_write(struct store *store)
+{
+    struct err ignored = {0};
+    struct bytes name = store->counter_count ? store->counter[0].name : BYTES("");
+    if (!record_commit_begin(&store->writer))
+        return;
+    if (!record_add(&store->writer, RECORD_COUNTER_ADD, SPACE_SYS, name, bytes_of("", 0),
+                    bytes_of("", 0), bytes_of("", 0), 0)) {
+        record_commit_undo(&store->writer);
+        return;
+    }
+    record_commit_end(&store->writer);
+    store->commit_lsn = store->turn_first_lsn = ++store->last_lsn;
+    enum rc rc = store_write(store, &ignored);
+    (void)rc; /* then there is no room yet, and the next store_room() tries again */
+}
+
 /* A flush that makes room, unless one is on its way. */
 static void room_ask(struct store *store)
 {
-    if (store->hot.meter.mark >= store->asked_segment && store->writer.commit_count == 0)
-        store_flush_ask(store);
+    if (store->hot.meter.mark < store->asked_segment || store->writer.commit_count > 0)
+        return;
+    if (store_flush_ask(store) > store->hot.meter.mark)
+        return;
+    empty_turn_write(store);
+    store_flush_ask(store);
 }
 
 bool store_room(struct store *store)
@@ -195,6 +219,7 @@ void store_evict_all(struct store *store)
     ASSERT(!store->open && store->undo_count == 0);
     mark_take(store);
     uint32_t horizon = loads_horizon(&store->loads, store->hot.meter.mark);
+    hot_sweep(&store->hot, UINT32_MAX); /* the rest of a round */
     hot_sweep(&store->hot, UINT32_MAX);
     /* From wherever the hand stands: a rest of a lap, one for the bits, one to go. */
     for (int laps = 0; laps < 3;)

@@ -55,6 +55,8 @@ void tree_seek(const struct tree *tree, struct bytes suffix, struct tree_pos *re
         at = node->child[index];
         if (level + 1 < tree->height)
             inner_prefetch(at);
+        else
+            block_prefetch(at);
     }
     ret_pos->block = at;
     ret_pos->index = block_find(at, suffix, &ret_pos->exact);
@@ -218,6 +220,8 @@ static void pos_block_set(struct tree *tree, struct tree_pos *pos, struct block 
 
 static void pos_live_add(struct tree *tree, struct tree_pos *pos, int64_t delta)
 {
+    if (delta == 0)
+        return;
     for (uint8_t level = 0; level < tree->height; level++)
         pos->path[level].node->live[pos->path[level].index] += (uint64_t)delta;
 }
@@ -563,9 +567,9 @@ void tree_undo(struct tree *tree, struct meter *meter, uint32_t segment, struct 
         pos_cut(tree, meter, segment, &pos, NULL);
         return;
     }
-    struct bytes value = old->out
-                             ? bytes_of(old->out->bytes + old->out->suffix_len, old->out->value_len)
-                             : bytes_of(keep->ptr + old->keep_offset, old->keep_len);
+    struct bytes value = bytes_of("", 0);
+    if (!old->out && old->keep_len)
+        value = bytes_of(keep->ptr + old->keep_offset, old->keep_len);
     uint8_t flags = old->kind == TREE_OLD_TOMB ? ENTRY_TOMB : 0;
     if (pos.exact) {
         struct block_out *gone;

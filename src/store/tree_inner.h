@@ -1,7 +1,8 @@
 /* tree_inner.h - the inner nodes of a tree: children, the rows below each, and what parts them.
  *
- * A search reads `head`, four cache lines, and looks at whole separators only where eight bytes do
- * not decide. What all separators of a node share is skipped, so that the eight bytes are telling.
+ * A search reads `head` and `child`, eight cache lines, and looks at whole separators only where
+ * eight bytes do not decide. What all separators of a node share is skipped, so that the eight
+ * bytes are telling.
  *
  * Invariants:
  *   (1) Everything below child i is >= sep[i] and < sep[i+1]; sep[0] is empty and not looked at.
@@ -62,6 +63,6 @@ void inner_check(const struct inner *node); /* (2), (3); for tests */
 
 static inline void inner_prefetch(const void *node)
 {
-    for (size_t at = 0; at < offsetof(struct inner, child); at += 64)
+    for (size_t at = 0; at < offsetof(struct inner, live); at += 64)
         __builtin_prefetch((const uint8_t *)node + at);
 }

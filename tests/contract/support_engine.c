@@ -10,7 +10,7 @@ void engine_fix_init(struct engine_fix *fix, const struct engine_ops *ops)
     static const struct store_space spaces[] = {
         {.number = 'w', .kind = SPACE_WHOLE, .name = "whole"},
         {.number = 'f', .kind = SPACE_FIXED, .fixed_bytes = 2, .name = "fixed"},
-        {.number = 'g', .kind = SPACE_FIXED, .fixed_bytes = 2, .name = "fixed next"},
+        {.number = 'g', .kind = SPACE_FIXED, .fixed_bytes = 2, .name = "fixed_next"},
         {.number = 'l', .kind = SPACE_LENGTH, .name = "length"},
     };
 

@@ -22,21 +22,31 @@ static const struct {
 } prefixes[WORLD_PREFIXES] = {
     {SPACE_META, "m:"}, {SPACE_DATA, "a"}, {SPACE_DATA, "bb"}, {SPACE_TILE, "t1"}};
 
-static const size_t value_lens[] = {0,  1,   5,    20,   60,  100,   12,  200,
-                                    30, 400, 1000, 2100, 128, 10000, 255, 40000};
+static const size_t value_lens[] = {0,  1,   5,    20,   60,  100,  12,  200,
+                                    30, 400, 1000, 2100, 128, 4000, 255, 600};
 
 /* ---- names and values ---- */
 
 size_t world_group_count(int prefix)
 {
-    return prefix == 0 ? WORLD_GROUPS_MAX : 4;
+    return prefix == 0 ? WORLD_GROUPS_MAX : WORLD_GROUPS;
 }
 
 size_t world_suffix_count(int prefix, int group)
 {
     if (prefix == 0)
         return 1;
-    return group == 0 ? WORLD_SUFFIXES_MAX : 10;
+    return group == 0 ? WORLD_SUFFIXES_MAX : WORLD_SUFFIXES;
+}
+
+static uint32_t *cell_at(struct world_state *state, int prefix, int group, int suffix)
+{
+    int at = group;
+    if (prefix > 0) {
+        at = WORLD_GROUPS_MAX + (prefix - 1) * WORLD_CELLS_OF_PREFIX + suffix;
+        at += group > 0 ? WORLD_SUFFIXES_MAX + (group - 1) * WORLD_SUFFIXES : 0;
+    }
+    return &state->cell[at];
 }
 
 struct name {
@@ -75,18 +85,21 @@ static struct bytes suffix_of(int prefix, int suffix, struct name *name)
     return name_bytes(name);
 }
 
-static size_t value_len(uint32_t value)
+static size_t value_len(const struct world *world, uint32_t value)
 {
+    if (world->small)
+        return value % 12;
+    if (value % 80 == 40)
+        return 40000; /* out of line, and a segment of its own */
     return value_lens[value % ARRAY_LEN(value_lens)];
 }
 
 static struct bytes value_of(struct world *world, uint32_t value)
 {
-    size_t len = value_len(value);
-    for (size_t i = 0; i < len; i++)
-        world->value[i] = (uint8_t)(value * 31 + i * (1 + value % 3));
-    if (len >= 5)
-        memcpy(world->value, &value, sizeof value);
+    size_t len = value_len(world, value);
+    memset(world->value, (int)(value * 31), len);
+    for (size_t i = 0; i + sizeof value <= len; i += 50)
+        memcpy(world->value + i, &value, sizeof value);
     return bytes_of(world->value, len);
 }
 
@@ -180,6 +193,16 @@ static bool names_open(struct world *world)
     return all;
 }
 
+enum rc world_try(struct world *world, struct err *ret_err)
+{
+    ASSERT_TRUE(!world->store);
+    enum rc rc = open_at(world, world->dir, &world->store);
+    if (rc == RC_OK)
+        ASSERT_TRUE(names_open(world));
+    *ret_err = world->err;
+    return rc;
+}
+
 bool world_open(struct world *world)
 {
     ASSERT_TRUE(!world->store);
@@ -201,7 +224,8 @@ void world_close(struct world *world)
     world->err = (struct err){0};
     enum rc rc = store_close(world->store, &world->err);
     world->store = NULL;
-    went_well(world, rc);
+    if (went_well(world, rc))
+        world->closed_lsn = world->acked.lsn;
     file_sim_process_end(world->sim);
 }
 
@@ -209,7 +233,7 @@ void world_close(struct world *world)
 
 static void cell_set(struct world *world, int prefix, int group, int suffix, uint32_t value)
 {
-    uint32_t *cell = &world->now.cell[prefix][group][suffix];
+    uint32_t *cell = cell_at(&world->now, prefix, group, suffix);
     world->now.row_count += (value != 0) - (*cell != 0);
     *cell = value;
 }
@@ -231,7 +255,7 @@ static enum rc change_delete(struct world *world, int prefix, int group, int suf
     enum rc rc = store_delete(world->store, group_of(world, prefix, group, &key),
                               suffix_of(prefix, suffix, &name), err_of(world));
     if (rc == RC_NOT_FOUND) {
-        ASSERT_EQ(world->now.cell[prefix][group][suffix], 0);
+        ASSERT_EQ(*cell_at(&world->now, prefix, group, suffix), 0);
         return RC_OK;
     }
     if (rc == RC_OK)
@@ -246,7 +270,7 @@ static enum rc change_drop_group(struct world *world, int prefix, int group)
         store_group_drop(world->store, group_of(world, prefix, group, &key), err_of(world));
     for (int i = 0; i < (int)world_suffix_count(prefix, group); i++) {
         if (rc == RC_NOT_FOUND)
-            ASSERT_EQ(world->now.cell[prefix][group][i], 0);
+            ASSERT_EQ(*cell_at(&world->now, prefix, group, i), 0);
         if (rc == RC_OK)
             cell_set(world, prefix, group, i, 0);
     }
@@ -267,7 +291,7 @@ static enum rc change_read(struct world *world, int prefix, int group, int suffi
 {
     struct name key, name;
     struct bytes value;
-    uint32_t is = world->now.cell[prefix][group][suffix];
+    uint32_t is = *cell_at(&world->now, prefix, group, suffix);
     enum rc rc = store_get(world->store, group_of(world, prefix, group, &key),
                            suffix_of(prefix, suffix, &name), &value, err_of(world));
     if (rc == RC_OK) {
@@ -284,7 +308,7 @@ static enum rc change_one(struct world *world, struct rand *rand)
     int prefix = (int)rand_below(rand, WORLD_PREFIXES);
     int group = (int)rand_below(rand, world_group_count(prefix));
     int suffix = (int)rand_below(rand, world_suffix_count(prefix, group));
-    uint64_t what = rand_below(rand, 100);
+    uint64_t what = rand_below(rand, world->small ? 83 : 100);
     if (what < 60)
         return change_put(world, prefix, group, suffix);
     if (what < 75)
@@ -392,7 +416,7 @@ static bool cell_check(struct world *world, int prefix, int group, int suffix)
 {
     struct name key, name;
     struct bytes value;
-    uint32_t is = world->now.cell[prefix][group][suffix];
+    uint32_t is = *cell_at(&world->now, prefix, group, suffix);
     enum rc rc = RC_COLD;
     for (int i = 0; rc == RC_COLD; i++) {
         ASSERT_LT(i, LOADS_MAX);
@@ -450,7 +474,7 @@ static bool group_check(struct world *world, int prefix, int group, bool reverse
     store_walk_init(&walk, world->store, group_of(world, prefix, group, &key), reverse);
     for (int i = 0; rc == RC_OK && i < count; i++) {
         int at = reverse ? count - 1 - i : i;
-        uint32_t is = world->now.cell[prefix][group][at];
+        uint32_t is = *cell_at(&world->now, prefix, group, at);
         if (is == 0)
             continue;
         rc = walk_next(world, &walk, &suffix, &value);

@@ -17,7 +17,11 @@
 enum {
     WORLD_PREFIXES = 4,
     WORLD_GROUPS_MAX = 16,
-    WORLD_SUFFIXES_MAX = 72,
+    WORLD_SUFFIXES_MAX = 72, /* in the first group of a prefix */
+    WORLD_SUFFIXES = 10,     /* in the others */
+    WORLD_GROUPS = 4,        /* of a prefix, except the first: its groups have one row */
+    WORLD_CELLS_OF_PREFIX = WORLD_SUFFIXES_MAX + (WORLD_GROUPS - 1) * WORLD_SUFFIXES,
+    WORLD_CELLS = WORLD_GROUPS_MAX + (WORLD_PREFIXES - 1) * WORLD_CELLS_OF_PREFIX,
     WORLD_TURNS_MAX = 256,
     WORLD_VALUE_BYTES_MAX = 64 * 1024,
 };
@@ -26,7 +30,7 @@ struct world_state {
     uint32_t turn; /* the last one that is in it */
     uint64_t lsn;  /* of its last commit */
     int64_t row_count;
-    uint32_t cell[WORLD_PREFIXES][WORLD_GROUPS_MAX][WORLD_SUFFIXES_MAX];
+    uint32_t cell[WORLD_CELLS];
 };
 
 struct world {
@@ -39,6 +43,8 @@ struct world {
     uint32_t prefix[WORLD_PREFIXES];
     uint32_t turn_prefix;
     uint32_t counter;
+    bool small;          /* short values and few of them: every byte of the journal will be tried */
+    uint64_t closed_lsn; /* everything up to it was synced by store_close() */
     struct err err;
     uint32_t next_turn;
     uint32_t next_value;
@@ -60,6 +66,9 @@ size_t world_suffix_count(int prefix, int group);
 
 /* Opens and names the prefixes. False: an error with a text; the store may be NULL then. */
 bool world_open(struct world *world);
+/* As world_open(), for directories that may be refused: any answer is right. The text is also left
+ * in world->err. */
+enum rc world_try(struct world *world, struct err *ret_err);
 void world_close(struct world *world); /* store_close(); what it answers is only looked at */
 
 /* One turn of some commits, by the seed: puts, deletes, drops, reads, undone commits. */

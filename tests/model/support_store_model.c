@@ -144,7 +144,7 @@ static void groups_init(struct mirror *model, struct rand *rand)
     model->tree_first = model->group_count;
     for (uint32_t i = 0; i < 48; i++) {
         uint32_t prefix = 3 + i % 6;
-        uint16_t size = sizes[rand_below(rand, i < 12 ? 9 : 7)];
+        uint16_t size = i < 2 ? 2048 : sizes[rand_below(rand, i < 12 ? 9 : 7)];
         size_t len = rand_below(rand, 12);
         snprintf(key, sizeof key, "%02u-group-of-rows", i);
         if (mirror_prefixes[prefix].space == 3)

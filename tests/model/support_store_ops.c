@@ -9,15 +9,16 @@
 
 static uint32_t group_draw(struct sim *sim, bool tree)
 {
-    struct mirror *model = &sim->model;
-    if (!tree && sim_below(sim, 4) == 0)
-        return (uint32_t)sim_below(sim, model->tree_first);
-    uint32_t count = (uint32_t)(model->group_count - model->tree_first);
-    /* The first ones are met more often, so that some are busy and some rest. */
-    uint32_t at = (uint32_t)sim_below(sim, count);
-    if (sim_below(sim, 2))
-        at = (uint32_t)sim_below(sim, at + 1);
-    return (uint32_t)model->tree_first + at;
+    const struct mirror *model = &sim->model;
+    if (!tree && sim_below(sim, 4) == 0) {
+        uint64_t at = sim_below(sim, model->tree_first);
+        if (sim_below(sim, 4) > 0)
+            at = (sim->focus[0] * 7 + at % 12) % model->tree_first;
+        return (uint32_t)at;
+    }
+    if (sim_below(sim, 5) > 0)
+        return sim->focus[sim_below(sim, SIM_FOCUS)];
+    return (uint32_t)(model->tree_first + sim_below(sim, model->group_count - model->tree_first));
 }
 
 static bool op_needs_tree(enum op_kind kind)
@@ -73,8 +74,10 @@ static void op_draw(struct sim *sim, struct op *op, bool writes)
     op->count = 1 + (uint32_t)sim_below(sim, sim_below(sim, 8) == 0 ? 300 : 16);
     if (op->kind == OP_NTH)
         op->count = (uint32_t)sim_below(sim, model->group[op->group].id_count);
-    if (op->kind == OP_FILL && sim_below(sim, 3) > 0)
-        op->count = 1 + op->count % 12;
+    if (op->kind == OP_FILL)
+        op->count = 1 + op->count % (sim_below(sim, 4) ? 8 : 60);
+    if (op->kind == OP_FILL && model->group[op->group].count * 4 < model->group[op->group].id_count)
+        op->count += 40; /* a large group that was dropped grows again */
     op->delta = (int64_t)sim_below(sim, 7) - 3;
     op->group2 = group_draw(sim, false);
     if (op->kind == OP_COPY)

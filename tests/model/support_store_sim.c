@@ -184,7 +184,7 @@ static bool read_only(struct sim *sim)
     return stats.journal.read_only;
 }
 
-static void turn_end(struct sim *sim)
+void sim_turn_end(struct sim *sim)
 {
     bool before = sim->ghost_lsn != 0;
     uint64_t commit_lsn = store_commit_lsn(sim->store);
@@ -209,20 +209,36 @@ static void turn_end(struct sim *sim)
 /* What may only happen between turns ends the turn first. */
 static void event_write(struct sim *sim)
 {
-    turn_end(sim);
+    sim_turn_end(sim);
+}
+
+/* The store may write a turn of its own to make room. */
+static bool room(struct sim *sim)
+{
+    bool turn = sim->model.log_count > sim->turn_mark || store_turn_bytes(sim->store) > 0;
+    bool is_room = store_room(sim->store);
+    sim->lsn_max = store_last_lsn(sim->store);
+    if (!turn)
+        sim->written_lsn = store_commit_lsn(sim->store);
+    return is_room;
 }
 
 static void event_client(struct sim *sim)
 {
-    struct client *client = &sim->client[sim_below(sim, SIM_CLIENTS)];
+    uint64_t first = sim_below(sim, SIM_CLIENTS);
+    struct client *client = &sim->client[first];
+    for (uint64_t i = 1; i < SIM_CLIENTS && client->state == CLIENT_LOADING; i++)
+        client = &sim->client[(first + i) % SIM_CLIENTS];
     switch (client->state) {
     case CLIENT_LOADING:
-        if (sim_below(sim, 100) == 0) /* its owner went away */
+        if (sim_below(sim, 20) == 0) /* its owner went away */
             sim_client_stop(sim, client);
+        else
+            store_step(sim->store, STORE_STEP_LOAD);
         return;
     case CLIENT_IDLE:
         sim_client_start(sim, client);
-        if (client->writes && !store_room(sim->store) && sim_below(sim, 16) > 0) {
+        if (client->writes && !room(sim) && sim_below(sim, 16) > 0) {
             client->state = CLIENT_IDLE;
             return;
         }
@@ -245,7 +261,7 @@ static void client_ready(struct load_waiter *waiter, void *arg)
 
 static void event_poll(struct sim *sim)
 {
-    turn_end(sim);
+    sim_turn_end(sim);
     store_poll(sim->store);
     if (sim->ghost_lsn && !read_only(sim))
         sim->ghost_lsn = 0;
@@ -289,13 +305,13 @@ static void event_clock(struct sim *sim)
 
 static void event_evict_all(struct sim *sim)
 {
-    turn_end(sim);
+    sim_turn_end(sim);
     store_evict_all(sim->store);
 }
 
 static void event_flush_ask(struct sim *sim)
 {
-    turn_end(sim);
+    sim_turn_end(sim);
     store_flush_ask(sim->store);
 }
 
@@ -308,7 +324,7 @@ static void event_settings(struct sim *sim)
 {
     engine_memory_cold(sim->memory, sim_below(sim, 2));
     store_durability_set(sim->store, (enum durability)sim_below(sim, 3));
-    turn_end(sim);
+    sim_turn_end(sim);
     uint64_t lsn = store_last_lsn(sim->store) + sim_below(sim, 20);
     SIM_CHECK(sim, store_lsn_raise(sim->store, lsn, &sim->err) == RC_OK, "%s", sim->err.text);
     SIM_CHECK(sim, store_last_lsn(sim->store) == lsn, "the LSN was not raised");
@@ -320,7 +336,7 @@ static void event_memory(struct sim *sim)
     struct store_stats stats;
     if (sim->armed)
         return;
-    turn_end(sim);
+    sim_turn_end(sim);
     for (int i = 0; i < SIM_CLIENTS; i++)
         sim_client_stop(sim, &sim->client[i]);
     store_flush_ask(sim->store);
@@ -332,8 +348,12 @@ static void event_memory(struct sim *sim)
         store_stats(sim->store, &stats);
         if (stats.dirty_bytes == 0 && stats.loads_in_flight == 0 && i > 8)
             break;
-        if (!worked)
+        if (!worked) {
+            /* What was taken back may stay dirty for want of a frame, but not for want of room. */
+            if (room(sim) && stats.loads_in_flight == 0 && i > 8)
+                break;
             clock_advance_ms(&sim->clock, 1000);
+        }
         SIM_CHECK(sim, i < 20000, "%llu bytes stay dirty: %s %s",
                   (unsigned long long)stats.dirty_bytes, stats.flush_reason, stats.journal.reason);
     }
@@ -434,7 +454,7 @@ static void freeze_end(struct sim *sim, struct frozen *frozen)
 static void event_freeze(struct sim *sim)
 {
     struct frozen *frozen = &sim->frozen[sim_below(sim, SIM_FREEZES)];
-    turn_end(sim);
+    sim_turn_end(sim);
     if (frozen->freeze)
         return;
     enum rc rc = store_freeze_start(sim->store, &frozen->freeze, &sim->err);
@@ -498,26 +518,33 @@ static void store_end(struct sim *sim, bool close)
     sim->store = NULL;
 }
 
-static void event_crash(struct sim *sim)
+void sim_crash(struct sim *sim, enum sim_crash kind)
 {
-    uint64_t kind = sim_below(sim, 8);
-    bool power = kind < 4;
-    if (kind == 7)
-        turn_end(sim);
+    bool power = kind == SIM_CRASH_POWER || kind == SIM_CRASH_TORN;
+    if (kind == SIM_CRASH_CLOSE)
+        sim_turn_end(sim);
     else
         mirror_undo_to(&sim->model, sim->turn_mark); /* what was not written is gone */
     uint64_t durable_lsn = store_durable_lsn(sim->store);
-    if (sim_below(sim, 2))
-        faults_disarm(sim);
-    store_end(sim, kind == 7);
+    store_end(sim, kind == SIM_CRASH_CLOSE);
     if (power)
-        file_sim_power_cut(sim->files, kind < 3, &sim->rand);
+        file_sim_power_cut(sim->files, kind == SIM_CRASH_TORN, &sim->rand);
     else
         file_sim_process_end(sim->files);
     clock_advance_ms(&sim->clock, 1 + sim_below(sim, 1000));
     sim_open(sim);
     recovered_check(sim, power, durable_lsn);
     sim->crash_count++;
+}
+
+static void event_crash(struct sim *sim)
+{
+    static const uint8_t kinds[] = {SIM_CRASH_TORN,  SIM_CRASH_TORN, SIM_CRASH_TORN,
+                                    SIM_CRASH_POWER, SIM_CRASH_KILL, SIM_CRASH_KILL,
+                                    SIM_CRASH_KILL,  SIM_CRASH_CLOSE};
+    if (sim_below(sim, 2))
+        faults_disarm(sim);
+    sim_crash(sim, (enum sim_crash)kinds[sim_below(sim, ARRAY_LEN(kinds))]);
     if (sim_below(sim, 6) == 0) {
         faults_disarm(sim);
         sim_verify_all(sim);
@@ -526,13 +553,18 @@ static void event_crash(struct sim *sim)
 
 /* ---- verifying everything ---- */
 
-static void loads_do(struct sim *sim, struct client *client)
+void sim_client_finish(struct sim *sim, struct client *client)
 {
-    for (int i = 0; client->state == CLIENT_LOADING; i++) {
+    for (int i = 0; client->state != CLIENT_IDLE; i++) {
+        client->attempt_count = 0;
+        if (client->state == CLIENT_READY)
+            sim_client_attempt(sim, client);
+        SIM_CHECK(sim, i < 100000, "a transaction does not end");
+        if (client->state != CLIENT_LOADING)
+            continue;
         store_step(sim->store, STORE_STEP_LOAD);
-        turn_end(sim);
+        sim_turn_end(sim);
         store_poll(sim->store);
-        SIM_CHECK(sim, i < 100000, "a load does not end");
     }
 }
 
@@ -540,7 +572,7 @@ void sim_verify_all(struct sim *sim)
 {
     struct client *client = &sim->client[0];
     ASSERT(!sim->armed);
-    turn_end(sim);
+    sim_turn_end(sim);
     for (uint32_t i = 0; i < sim->model.group_count; i++) {
         const struct mirror_group *group = &sim->model.group[i];
         sim_client_stop(sim, client);
@@ -553,11 +585,7 @@ void sim_verify_all(struct sim *sim)
                                     .group = i,
                                     .reverse = sim_below(sim, 2),
                                     .count = UINT32_MAX};
-        while (client->state != CLIENT_IDLE) {
-            client->attempt_count = 0;
-            sim_client_attempt(sim, client);
-            loads_do(sim, client);
-        }
+        sim_client_finish(sim, client);
     }
     for (uint32_t i = 0; i < MODEL_COUNTERS; i++)
         SIM_CHECK(sim, store_counter_get(sim->store, sim->counter[i]) == sim->model.counter[i],
@@ -580,36 +608,75 @@ struct event_kind {
     void (*run)(struct sim *sim);
 };
 
-static const struct event_kind event_kinds[] = {
-    {4500, event_client},  {1000, event_write},    {1000, event_poll},      {600, event_journal},
-    {1100, event_flush},   {1000, event_load},     {200, event_clock},      {30, event_evict_all},
-    {50, event_flush_ask}, {20, event_sync_ask},   {10, event_settings},    {6, event_memory},
-    {10, event_check},     {8, event_freeze},      {40, event_freeze_look}, {8, event_crash},
+static const struct event_kind event_kinds[SIM_EVENT_KINDS] = {
+    {5000, event_client},  {800, event_write},     {1000, event_poll},      {900, event_journal},
+    {3000, event_flush},   {1000, event_load},     {200, event_clock},      {40, event_evict_all},
+    {60, event_flush_ask}, {20, event_sync_ask},   {10, event_settings},    {6, event_memory},
+    {10, event_check},     {10, event_freeze},     {60, event_freeze_look}, {8, event_crash},
     {20, event_fault},     {30, event_faults_end},
 };
 
+/* For some hundred events some things happen more often than others: a slow disk, a busy loader,
+ * a flusher that does not come to its turn. */
+static void mood_draw(struct sim *sim)
+{
+    static const uint8_t factors[] = {1, 4, 4, 4, 4, 16};
+    sim->weight_sum = 0;
+    for (size_t i = 0; i < SIM_EVENT_KINDS; i++) {
+        sim->weight[i] = event_kinds[i].weight * factors[sim_below(sim, ARRAY_LEN(factors))];
+        sim->weight_sum += sim->weight[i];
+    }
+    for (size_t i = 0; i < SIM_FOCUS; i++)
+        sim->focus[i] = (uint32_t)(sim->model.tree_first +
+                                   sim_below(sim, sim->model.group_count - sim->model.tree_first));
+    sim->mood_end = sim->event + 50 + sim_below(sim, 600);
+}
+
 void sim_event(struct sim *sim)
 {
-    uint32_t sum = 0;
-    for (size_t i = 0; i < ARRAY_LEN(event_kinds); i++)
-        sum += event_kinds[i].weight;
-    uint64_t at = sim_below(sim, sum);
+    if (sim->event >= sim->mood_end)
+        mood_draw(sim);
+    uint64_t at = sim_below(sim, sim->weight_sum);
     size_t kind = 0;
-    while (at >= event_kinds[kind].weight)
-        at -= event_kinds[kind++].weight;
+    while (at >= sim->weight[kind])
+        at -= sim->weight[kind++];
     sim->event++;
     event_kinds[kind].run(sim);
 }
 
 /* ---- life ---- */
 
-void sim_init(struct sim *sim, uint64_t seed)
+/* The largest groups begin full, some times larger than the hot tier. */
+static void groups_fill(struct sim *sim)
+{
+    struct client *client = &sim->client[0];
+    for (uint32_t i = (uint32_t)sim->model.tree_first; i < sim->model.group_count; i++) {
+        for (uint32_t id = 0; id < 2048 && sim->model.group[i].id_count == 2048; id += 16) {
+            sim_client_start(sim, client);
+            client->op_count = 1;
+            client->take_back = false;
+            client->op[0] = (struct op){.kind = OP_FILL,
+                                        .group = i,
+                                        .id = (uint16_t)id,
+                                        .count = 8 + (uint32_t)sim_below(sim, 8),
+                                        .value = mirror_value_draw(&sim->model, &sim->rand, i)};
+            sim_client_attempt(sim, client);
+            sim_turn_end(sim);
+            while (!room(sim)) {
+                store_step(sim->store, STORE_STEP_JOURNAL);
+                store_step(sim->store, STORE_STEP_FLUSH);
+                store_poll(sim->store);
+            }
+        }
+    }
+}
+
+static void sim_begin(struct sim *sim, uint64_t seed)
 {
     *sim = (struct sim){.seed = seed, .files = file_sim_new(), .memory = engine_memory_new()};
     rand_init_seed(&sim->rand, seed);
     clock_init_manual(&sim->clock, 1700000000000);
     mirror_init(&sim->model, &sim->rand);
-    sim->faulty = sim_below(sim, 5) < 3;
     sim->options = (struct store_options){
         .dir = "db",
         .spaces = mirror_spaces,
@@ -618,20 +685,43 @@ void sim_init(struct sim *sim, uint64_t seed)
         .engine_memory = sim->memory,
         .files = file_sim_files(sim->files),
         .clock = &sim->clock,
-        .hot_memory_bytes = (16 + sim_below(sim, 49)) * 1024,
-        .segment_bytes = 1024 + sim_below(sim, 3 * 1024),
-        .flush_unit_bytes = 2048 + sim_below(sim, 14 * 1024),
-        .flush_age_ms = 1 + sim_below(sim, 60000),
-        .disk_reserve_bytes = sim_below(sim, 2) ? 0 : sim_below(sim, 16 * 1024),
-        .durability = (enum durability)sim_below(sim, 3),
+        .hot_memory_bytes = 4 * 1024 * 1024,
+        .segment_bytes = 4096,
+        .flush_unit_bytes = 8192,
         .manual = true,
-        .always_cold = sim_below(sim, 2),
     };
-    engine_memory_cold(sim->memory, sim_below(sim, 2));
     for (int i = 0; i < SIM_CLIENTS; i++)
         sim->client[i].waiter = (struct load_waiter){.ready = client_ready, .arg = &sim->client[i]};
+}
+
+static void sim_start(struct sim *sim)
+{
+    mood_draw(sim);
     sim_open(sim);
     sim->written_lsn = store_commit_lsn(sim->store);
+}
+
+void sim_init_quiet(struct sim *sim, uint64_t seed)
+{
+    sim_begin(sim, seed);
+    sim_start(sim);
+}
+
+void sim_init(struct sim *sim, uint64_t seed)
+{
+    sim_begin(sim, seed);
+    struct store_options *options = &sim->options;
+    sim->faulty = sim_below(sim, 5) < 3;
+    options->hot_memory_bytes = (16 + sim_below(sim, 49)) * 1024;
+    options->segment_bytes = 1024 + sim_below(sim, 3 * 1024);
+    options->flush_unit_bytes = 2048 + sim_below(sim, 14 * 1024);
+    options->flush_age_ms = 1 + sim_below(sim, 60000);
+    options->disk_reserve_bytes = sim_below(sim, 2) ? 0 : sim_below(sim, 16 * 1024);
+    options->durability = (enum durability)sim_below(sim, 3);
+    options->always_cold = sim_below(sim, 2);
+    engine_memory_cold(sim->memory, sim_below(sim, 2));
+    sim_start(sim);
+    groups_fill(sim);
 }
 
 void sim_done(struct sim *sim)

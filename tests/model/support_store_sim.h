@@ -14,7 +14,7 @@
 #include "store/load.h"
 #include "store/store.h"
 
-enum { SIM_CLIENTS = 6, SIM_OPS_MAX = 8, SIM_FREEZES = 2 };
+enum { SIM_CLIENTS = 10, SIM_OPS_MAX = 8, SIM_FREEZES = 2, SIM_EVENT_KINDS = 18, SIM_FOCUS = 6 };
 
 enum op_kind {
     OP_GET,
@@ -71,6 +71,8 @@ struct frozen {
 
 struct sim {
     uint64_t seed, event;
+    uint64_t weight[SIM_EVENT_KINDS], weight_sum, mood_end; /* how often what happens, for now */
+    uint32_t focus[SIM_FOCUS];                              /* groups that are used most, for now */
     struct rand rand;
     struct file_sim *files;
     struct engine_memory *memory;
@@ -98,6 +100,8 @@ struct sim {
 };
 
 void sim_init(struct sim *sim, uint64_t seed);
+/* With room for everything, no faults, and empty. */
+void sim_init_quiet(struct sim *sim, uint64_t seed);
 void sim_done(struct sim *sim);
 /* One event. */
 void sim_event(struct sim *sim);
@@ -105,6 +109,14 @@ void sim_event(struct sim *sim);
 void sim_finish(struct sim *sim);
 /* Every row by walks in both directions, and every counter; needs no faults to be armed. */
 void sim_verify_all(struct sim *sim);
+
+/* store_write(), and what it must leave behind. */
+void sim_turn_end(struct sim *sim);
+enum sim_crash { SIM_CRASH_KILL, SIM_CRASH_POWER, SIM_CRASH_TORN, SIM_CRASH_CLOSE };
+/* Ends the store, opens it again and compares what came back. */
+void sim_crash(struct sim *sim, enum sim_crash kind);
+/* Attempts and loads until the transaction is over; turns may end on the way. */
+void sim_client_finish(struct sim *sim, struct client *client);
 
 _Noreturn void sim_fail(const struct sim *sim, const char *file, int line, const char *format, ...)
     PRINTF_LIKE(4, 5);

@@ -1,6 +1,7 @@
 /* Random changes of all kinds, flushed in random units, against a naive map. */
 #include "support/flush_fix.h"
 
+#include "base/mem.h"
 #include "test.h"
 
 #include "base/banned.h"
@@ -13,7 +14,7 @@ static void units_random(struct flush_fix *fix, int unit_count)
             uint64_t change_count = rand_below(&fix->rand, 30);
             for (uint64_t change = 0; change < change_count; change++)
                 fix_change_random(fix);
-            fix_seal_as(fix, i + 1 < segment_count && rand_below(&fix->rand, 4) == 0);
+            fix_seal(fix);
         }
         fix_flush(fix);
         ASSERT_STR(fix_status(fix).reason, "");
@@ -25,7 +26,7 @@ static void units_random(struct flush_fix *fix, int unit_count)
 TEST(flush_of_random_units_equals_a_replay)
 {
     uint64_t range_delete_count = 0;
-    for (uint64_t seed = 1; seed <= (test_is_long() ? 100 : 8); seed++) {
+    for (uint64_t seed = 1; seed <= (test_is_long() ? 40 : 8); seed++) {
         CLEANUP(fix_done) struct flush_fix fix;
         fix_init(&fix, seed);
         fix_open(&fix);
@@ -42,7 +43,7 @@ TEST(flush_of_random_units_into_rocksdb_equals_a_replay)
     CLEANUP(fix_done) struct flush_fix fix;
     fix_init_rocksdb(&fix, 99);
     fix_open(&fix);
-    units_random(&fix, test_is_long() ? 1000 : 60);
+    units_random(&fix, test_is_long() ? 200 : 60);
 }
 
 /* Everything from one start to the next is one unit or several, by the sizes drawn. */
@@ -56,7 +57,7 @@ TEST(flush_cut_into_units_of_any_size_gives_the_same)
         for (int segment = 0; segment < 40; segment++) {
             for (int i = 0; i < 20; i++)
                 fix_change_random(&fix);
-            fix_seal_as(&fix, segment < 39 && rand_below(&fix.rand, 5) == 0);
+            fix_seal(&fix);
         }
         fix_flush(&fix);
         ASSERT_EQ(flush_mark_segment(fix.flush), 40);
@@ -171,3 +172,26 @@ TEST(flush_survives_the_failure_of_any_engine_call)
         }
     }
 }
+
+#ifdef TERRACE_FAULTS
+TEST(flush_survives_the_failure_of_any_allocation_that_may_fail)
+{
+    bool struck = true;
+    for (int64_t count = 1; struck; count++) {
+        CLEANUP(fix_done) struct flush_fix fix;
+        fault_fixture(&fix, 7);
+        uint64_t failures = fix_status(&fix).failure_count;
+        int64_t before = mem_try_count();
+        mem_fail_after(count);
+        flush_ask(fix.flush, 8);
+        while (flush_mark_segment(fix.flush) < 8) {
+            bool worked;
+            flush_step(fix.flush, &worked);
+            ASSERT_LE(fix_status(&fix).failure_count, failures + 1);
+        }
+        struck = mem_try_count() - before >= count;
+        mem_fail_after(-1);
+        fix_check(&fix);
+    }
+}
+#endif

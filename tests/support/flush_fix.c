@@ -428,7 +428,7 @@ static void turn_add(struct flush_fix *fix)
     record_writer_clear(&fix->writer);
 }
 
-uint64_t fix_seal_as(struct flush_fix *fix, bool glued)
+uint64_t fix_seal(struct flush_fix *fix)
 {
     turn_add(fix);
     uint64_t number = fix->segment_count + 1;
@@ -442,17 +442,12 @@ uint64_t fix_seal_as(struct flush_fix *fix, bool glued)
 
     fix->segment_count = number;
     struct journal_sealed *sealed = &fix->sealed[number - 1];
-    *sealed = (struct journal_sealed){
-        .number = number, .bytes = fix->segment.len, .last_lsn = fix->lsn, .glued = glued};
+    *sealed =
+        (struct journal_sealed){.number = number, .bytes = fix->segment.len, .last_lsn = fix->lsn};
     if (fix->journal)
         journal_adopt(fix->journal, sealed);
     segment_begin(fix);
     return number;
-}
-
-uint64_t fix_seal(struct flush_fix *fix)
-{
-    return fix_seal_as(fix, false);
 }
 
 bool fix_segment_exists(struct flush_fix *fix, uint64_t number)

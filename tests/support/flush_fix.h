@@ -1,7 +1,7 @@
 /* flush_fix.h - a flusher between hand-made segments and an engine, with a naive model beside it.
  *
  * Every change goes to the segment being made and to the model. Segments are written as files and
- * adopted by a real journal, so a test decides where they end and which are glued. The journal's
+ * adopted by a real journal, so a test decides where they end. The journal's
  * own numbers begin far above.
  * Threads: one owner. */
 #pragma once
@@ -82,7 +82,6 @@ void fix_drop_prefix(struct flush_fix *fix, uint8_t space, struct bytes prefix);
 void fix_count(struct flush_fix *fix, unsigned counter, int64_t delta);
 void fix_change_random(struct flush_fix *fix);
 uint64_t fix_seal(struct flush_fix *fix); /* its number */
-uint64_t fix_seal_as(struct flush_fix *fix, bool glued);
 bool fix_segment_exists(struct flush_fix *fix, uint64_t number);
 
 void fix_run(struct flush_fix *fix);   /* steps until there is nothing to do */

@@ -286,32 +286,6 @@ TEST(flush_takes_as_many_segments_as_it_has_room_for_runs)
     ASSERT_EQ(fix_status(&fix).unit_count, 1);
 }
 
-TEST(flush_never_ends_at_a_glued_segment)
-{
-    CLEANUP(fix_done) struct flush_fix fix;
-    fix_init(&fix, 1);
-    fix.options.unit_bytes = 1;
-    fix_open(&fix);
-    put_text(&fix, "g", "a", "1");
-    fix_seal_as(&fix, true);
-    fix_flush(&fix);
-    ASSERT_EQ(flush_mark_segment(fix.flush), 0);
-    put_text(&fix, "g", "a", "2");
-    fix_seal_as(&fix, true);
-    fix_flush(&fix);
-    ASSERT_EQ(flush_mark_segment(fix.flush), 0);
-    put_text(&fix, "g", "b", "3");
-    fix_seal(&fix);
-    put_text(&fix, "g", "c", "4");
-    fix_seal(&fix);
-    while (flush_mark_segment(fix.flush) == 0)
-        ASSERT_TRUE(step_once(&fix));
-    ASSERT_EQ(flush_mark_segment(fix.flush), 3);
-    fix_flush(&fix);
-    ASSERT_EQ(flush_mark_segment(fix.flush), 4);
-    fix_check(&fix);
-}
-
 TEST(flush_waits_while_the_engine_is_under_pressure)
 {
     CLEANUP(fix_done) struct flush_fix fix;
@@ -538,24 +512,6 @@ TEST(flush_view_of_a_segment_already_passed_reports_the_real_mark)
     fix.ops->view_close(fix.engine, request.view);
 }
 
-TEST(flush_view_of_a_glued_segment_fails_and_does_not_stop_the_flush)
-{
-    CLEANUP(fix_done) struct flush_fix fix;
-    fix_init(&fix, 1);
-    fix_open(&fix);
-    struct flush_request request = {.kind = FLUSH_REQUEST_VIEW, .segment = 2};
-    flush_request(fix.flush, &request);
-    for (int i = 0; i < 3; i++) {
-        put_text(&fix, "g", "a", "1");
-        fix_seal_as(&fix, i == 1);
-    }
-    fix_run(&fix);
-    ASSERT_EQ(flush_mark_segment(fix.flush), 3);
-    ASSERT_TRUE(atomic_load(&request.done));
-    ASSERT_RC(request.rc, RC_BUSY);
-    fix_check(&fix);
-}
-
 TEST(flush_request_can_be_taken_back_and_is_ended_by_closing)
 {
     CLEANUP(fix_done) struct flush_fix fix;
@@ -639,9 +595,7 @@ static void backup_scenario(struct flush_fix *fix, const char *dir)
     fix_run(fix);
     ASSERT_FALSE(atomic_load(&request.done)); /* segment 2 is not sealed */
     put_text(fix, "g", "a", "2");
-    fix_seal_as(fix, true);
-    fix_run(fix);
-    ASSERT_FALSE(atomic_load(&request.done)); /* and not whole */
+    fix_seal(fix);
     fix_seal(fix);
     fix_seal(fix);
     fix_run(fix);
@@ -656,7 +610,7 @@ static void backup_scenario(struct flush_fix *fix, const char *dir)
     ASSERT_RC(again.rc, RC_BUSY);
     ASSERT_EQ(flush_mark_segment(fix->flush), 4);
     ASSERT_FALSE(fix_segment_exists(fix, 3));
-    backup_check(fix, dir, &request.mark, &at_mark, 3);
+    backup_check(fix, dir, &request.mark, &at_mark, 2);
     model_done(&at_mark);
 }
 

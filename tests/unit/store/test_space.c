@@ -78,7 +78,7 @@ TEST(add_refuses_what_cannot_be_a_space)
 {
     static const struct store_space bad[] = {
         {.number = 0, .kind = SPACE_WHOLE, .name = "zero"},
-        {.number = 255, .kind = SPACE_WHOLE, .name = "no next"},
+        {.number = 255, .kind = SPACE_WHOLE, .name = "no_next"},
         {.number = 1, .kind = SPACE_NONE, .name = "none"},
         {.number = 1, .kind = (enum space_kind)9, .name = "nine"},
         {.number = 1, .kind = SPACE_FIXED, .fixed_bytes = 0, .name = "short"},

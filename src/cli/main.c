@@ -1,0 +1,70 @@
+/* main.c - terrace: looks into, repairs, saves and restores directories, and talks to a server. */
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "base/bytes.h"
+#include "cli/cli.h"
+
+#include "base/banned.h"
+
+static const struct {
+    const char *name;
+    int (*run)(int argc, char **argv);
+    const char *args;
+    const char *help;
+} subs[] = {
+    {"inspect", cli_inspect, "DIR [--segment N] [--frames] [--rows SPACE] [--key KEY]",
+     "what is in a directory; nothing is written"},
+    {"repair", cli_repair, "DIR", "make a damaged journal whole; what is damaged goes to DIR/lost"},
+    {"backup", cli_backup, "DIR DEST", "a copy of a stopped store"},
+    {"restore", cli_restore, "SRC DEST", "a new directory from a backup, checked"},
+};
+
+static const struct {
+    const char *name;
+    const char *summary;
+} commands[] = {
+#define CMD(name, arity, flags, first, last, step, handler, summary) {name, summary},
+#include "server/commands.def"
+#undef CMD
+};
+
+int cli_fail(const char *format, ...)
+{
+    va_list args;
+    fflush(stdout);
+    fputs("terrace: ", stderr);
+    va_start(args, format);
+    vfprintf(stderr, format, args);
+    va_end(args);
+    fputc('\n', stderr);
+    return 1;
+}
+
+static int help(void)
+{
+    printf("terrace - the tool of Terrace, a tiered store that speaks Redis\n\n"
+           "On the directory of a stopped store:\n");
+    for (size_t i = 0; i < ARRAY_LEN(subs); i++)
+        printf("  terrace %-8s %s\n                   %s\n", subs[i].name, subs[i].args,
+               subs[i].help);
+    printf("\nOn a running server (default 127.0.0.1, port 7379):\n"
+           "  terrace [-h HOST] [-p PORT] COMMAND [ARG]...\n"
+           "  terrace ping|info [-h HOST] [-p PORT]\n\n"
+           "Commands of this server:\n");
+    for (size_t i = 0; i < ARRAY_LEN(commands); i++)
+        printf("  %-10s %s\n", commands[i].name, commands[i].summary);
+    printf("\n  inspect --key takes a key as text, or its bytes as 0x and hex digits.\n");
+    return 0;
+}
+
+int main(int argc, char **argv)
+{
+    if (argc < 2 || strcmp(argv[1], "help") == 0 || strcmp(argv[1], "--help") == 0)
+        return help();
+    for (size_t i = 0; i < ARRAY_LEN(subs); i++)
+        if (strcmp(argv[1], subs[i].name) == 0)
+            return subs[i].run(argc - 1, argv + 1);
+    return cli_client(argc - 1, argv + 1);
+}

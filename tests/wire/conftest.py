@@ -1,0 +1,109 @@
+"""A real server for every test: started on a free port with a directory of its own, stopped by pid.
+
+TERRACED and TERRACE name the programs; tools/run_tests.py sets them.
+"""
+import os
+import pathlib
+import re
+import select
+import shutil
+import signal
+import socket
+import subprocess
+import time
+
+import pytest
+import redis
+
+ROOT = pathlib.Path(__file__).resolve().parent.parent.parent
+TERRACED = os.environ.get("TERRACED", str(ROOT / "build-dev" / "terraced"))
+TERRACE = os.environ.get("TERRACE", str(ROOT / "build-dev" / "terrace"))
+START_SECONDS = 30
+LISTENS = re.compile(r"listens on \S+:(\d+)")
+
+
+class Server:
+    def __init__(self, directory, *args, port=0, prefix=()):
+        self.dir = pathlib.Path(directory)
+        self.errors = open(f"{directory}.stderr", "w+b")
+        command = [*prefix, TERRACED, "--port", str(port), "--dir", str(directory), *args]
+        self.process = subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
+                                        stderr=self.errors)
+        self.banner = ""
+        self.port = self._wait_for_port()
+
+    def _wait_for_port(self):
+        """Reads the banner; the last line is the one about stopping."""
+        end = time.monotonic() + START_SECONDS
+        while "stop " not in self.banner:
+            ready, _, _ = select.select([self.process.stdout], [], [], end - time.monotonic())
+            part = os.read(self.process.stdout.fileno(), 65536).decode() if ready else ""
+            if not part:
+                self.kill()
+                raise RuntimeError(f"the server did not start: {self.stderr()}")
+            self.banner += part
+        return int(LISTENS.search(self.banner).group(1))
+
+    def client(self, **options):
+        return redis.Redis(port=self.port, **options)
+
+    def connect(self):
+        return socket.create_connection(("127.0.0.1", self.port), timeout=20)
+
+    def stderr(self):
+        self.errors.flush()
+        return pathlib.Path(self.errors.name).read_text(errors="replace")
+
+    def kill(self):
+        if self.process.poll() is None:
+            self.process.kill()
+        self.process.wait()
+        self.process.stdout.close()
+
+    def stop(self):
+        """SIGTERM; returns the exit code."""
+        self.process.send_signal(signal.SIGTERM)
+        code = self.process.wait(60)
+        self.process.stdout.close()
+        return code
+
+
+def start_refused(directory, *args, prefix=()):
+    """Starts a server that must not start; returns what it says."""
+    done = subprocess.run([*prefix, TERRACED, "--port", "0", "--dir", str(directory), *args],
+                          capture_output=True, text=True, timeout=START_SECONDS)
+    assert done.returncode == 1, done
+    assert len(done.stderr.strip().splitlines()) == 1, done.stderr
+    return done.stderr
+
+
+def terrace(*args, code=0):
+    """Runs the tool; returns what it prints, on standard error if it fails."""
+    done = subprocess.run([TERRACE, *map(str, args)], capture_output=True, text=True, timeout=60)
+    assert done.returncode == code, (done.stdout, done.stderr)
+    if code:
+        assert len(done.stderr.strip().splitlines()) == 1, done.stderr
+        return done.stderr
+    return done.stdout
+
+
+@pytest.fixture
+def start(tmp_path):
+    """start(name="data", *args) gives a running server; all are gone after the test."""
+    servers = []
+
+    def start_one(*args, name="data", **options):
+        server = Server(tmp_path / name, *args, **options)
+        servers.append(server)
+        return server
+
+    yield start_one
+    for server in servers:
+        server.kill()
+        server.errors.close()
+    shutil.rmtree(tmp_path, ignore_errors=True)
+
+
+@pytest.fixture
+def server(start):
+    return start()

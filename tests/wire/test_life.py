@@ -1,0 +1,211 @@
+"""Ends and starts of the process."""
+import os
+import random
+import signal
+import subprocess
+import threading
+import time
+
+import pytest
+import redis
+
+from conftest import TERRACED, start_refused, terrace
+
+ROUNDS = 20
+
+
+def write_until_killed(server, first, acknowledged):
+    """Pipelines of eight, whose replies are noted."""
+    client = server.client()
+    n = first
+    try:
+        while True:
+            pipe = client.pipeline(transaction=False)
+            for i in range(n, n + 8):
+                pipe.set(f"k{i}", f"value {i}")
+            pipe.execute()
+            acknowledged.extend(range(n, n + 8))
+            n += 8
+    except redis.ConnectionError:
+        pass
+
+
+def check(client, acknowledged):
+    for base in range(0, len(acknowledged), 2000):
+        some = acknowledged[base:base + 2000]
+        pipe = client.pipeline(transaction=False)
+        for i in some:
+            pipe.get(f"k{i}")
+        assert pipe.execute() == [f"value {i}".encode() for i in some]
+
+
+def test_kill_loses_nothing_acknowledged(start):
+    seed = random.randrange(1 << 32)
+    print(f"seed {seed}")
+    rand = random.Random(seed)
+    acknowledged = []
+    for round_ in range(ROUNDS):
+        mode = ("everysec", "always", "no")[round_ % 3]
+        server = start("--durability", mode, "--hot-memory", "8mb")
+        check(server.client(), acknowledged[-4000:] if round_ % 5 else acknowledged)
+        first = (acknowledged[-1] + 1000) if acknowledged else 0
+        writer = threading.Thread(target=write_until_killed, args=(server, first, acknowledged))
+        writer.start()
+        time.sleep(rand.uniform(0.01, 0.15))
+        server.kill()
+        writer.join()
+    server = start()
+    check(server.client(), acknowledged)
+    count = server.client().info("keyspace")["db0"]["keys"]
+    assert len(acknowledged) <= count <= len(acknowledged) + 8 * ROUNDS
+
+
+@pytest.mark.parametrize("ending", [signal.SIGTERM, signal.SIGINT])
+def test_a_signal_flushes_and_ends(start, ending):
+    server = start()
+    client = server.client()
+    for i in range(100):
+        client.set(f"k{i}", i)
+    server.process.send_signal(ending)
+    assert server.process.wait(60) == 0
+    text = terrace("inspect", server.dir)
+    assert "meta: 100 rows" in text and 'counter "keys:default.default" 100' in text
+    server = start()
+    assert server.client().info("persistence")["recovered_turns"] == 0
+    assert server.client().get("k99") == b"99"
+
+
+def test_a_signal_lets_requests_finish(start):
+    server = start("--durability", "always")
+    pipe = server.client().pipeline(transaction=False)
+    for i in range(500):
+        pipe.set(f"k{i}", i)
+    replies = []
+    writer = threading.Thread(target=lambda: replies.extend(pipe.execute()))
+    writer.start()
+    while server.client().info("stats")["total_commands_processed"] < 2:
+        pass
+    assert server.stop() == 0
+    writer.join()
+    assert replies == [True] * 500
+
+
+def test_a_directory_has_one_server(start):
+    server = start()
+    assert "in use by another process" in start_refused(server.dir)
+    assert "in use by another process" in terrace("inspect", server.dir, code=1)
+    assert "in use by another process" in terrace("repair", server.dir, code=1)
+    assert "in use by another process" in terrace("backup", server.dir, f"{server.dir}.b", code=1)
+    assert server.client().ping()
+
+
+def test_a_port_has_one_server(start, tmp_path):
+    server = start()
+    text = start_refused(tmp_path / "other", "--port", str(server.port))
+    assert "could not listen" in text and "in use" in text
+
+
+def test_a_directory_of_another_version_is_refused(start):
+    server = start()
+    server.stop()
+    catalogue = server.dir / "TERRACE"
+    text = catalogue.read_text()
+    catalogue.write_text(text.replace("terrace store 1", "terrace store 2"))
+    assert "store format 2" in start_refused(server.dir)
+    assert "store format 2" in terrace("repair", server.dir, code=1)
+    catalogue.write_text(text.replace("incarnation ", "incarnation 1"))
+    assert "does not match its CRC" in start_refused(server.dir)
+    assert "from any backup" in terrace("repair", server.dir, code=1)
+    catalogue.unlink()
+    assert "is not a Terrace directory" in terrace("repair", server.dir, code=1)
+
+
+def test_options_that_are_wrong_are_named(tmp_path):
+    for args, text in ((["--nope", "1"], "unknown option"), (["--port"], "needs a value"),
+                       (["--durability", "maybe"], "does not understand"),
+                       (["--engine", "memory"], "does not understand")):
+        done = subprocess.run([TERRACED, *args], capture_output=True, text=True, cwd=tmp_path,
+                              timeout=20)
+        assert done.returncode == 1 and text in done.stderr
+    done = subprocess.run([TERRACED, "--help"], capture_output=True, text=True, timeout=20)
+    assert done.returncode == 0 and "--hot-memory SIZE" in done.stdout
+
+
+def nobody_can_run():
+    if os.geteuid() != 0:
+        return False
+    return subprocess.run([*NOBODY, TERRACED, "--help"], capture_output=True).returncode == 0
+
+
+NOBODY = ["setpriv", "--reuid=65534", "--regid=65534", "--clear-groups"]
+
+
+def test_a_directory_without_rights_is_refused(tmp_path):
+    closed = tmp_path / "closed"
+    closed.mkdir(mode=0o700)
+    if os.geteuid() == 0:
+        if not nobody_can_run():
+            pytest.skip("another user cannot run the program here")
+        for path in (tmp_path, *tmp_path.parents):
+            if path.stat().st_uid == 0 and path != path.parent and "pytest" in str(path):
+                path.chmod(0o755)
+        text = start_refused(closed, prefix=NOBODY)
+    else:
+        closed.chmod(0)
+        text = start_refused(closed)
+    assert "Permission denied" in text and str(closed) in text
+
+
+def mounted(path, size):
+    path.mkdir()
+    return subprocess.run(["mount", "-t", "tmpfs", "-o", f"size={size}", "tmpfs", str(path)],
+                          capture_output=True).returncode == 0
+
+
+def test_a_full_disk_answers_errors_and_recovers(start, tmp_path):
+    disk = tmp_path / "disk"
+    if not mounted(disk, "64m"):
+        pytest.skip("a tmpfs cannot be mounted here")
+    try:
+        server = start("--disk-reserve", "0", "--hot-memory", "256mb", name="disk/data")
+        client = server.client(socket_timeout=60)
+        client.set("kept", "safe")
+        written, error = fill(client)
+        assert error, "64 MiB of disk held more than they can"
+        assert client.get("kept") == b"safe" and client.get("fill0") is not None
+        assert client.delete(f"fill{written - 1}") == 1
+        written -= 1
+        server.kill()
+        server = start("--disk-reserve", "0", "--hot-memory", "256mb", name="disk/data")
+        client = server.client(socket_timeout=60)
+        assert client.get("kept") == b"safe"
+        for i in range(written):
+            assert client.get(f"fill{i}") is not None
+        subprocess.run(["mount", "-o", "remount,size=512m", str(disk)], check=True)
+        wait_until_writable(client)
+        assert client.get("kept") == b"safe"
+        assert server.stop() == 0
+    finally:
+        server.kill()
+        subprocess.run(["umount", "-l", str(disk)], check=False)
+
+
+def fill(client):
+    value = os.urandom(1 << 20)
+    for i in range(200):
+        try:
+            client.set(f"fill{i}", value)
+        except redis.ResponseError as error:
+            return i, str(error)
+    return 200, None
+
+
+def wait_until_writable(client):
+    end = time.monotonic() + 20
+    while True:
+        try:
+            return client.set("again", "works")
+        except redis.ResponseError:
+            if time.monotonic() > end:
+                raise
+            time.sleep(0.2)

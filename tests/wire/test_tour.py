@@ -1,0 +1,79 @@
+"""The tour of README.md is run as it stands there.
+
+"..." is any text; long numbers and those of INFO are different every time.
+"""
+import os
+import pty
+import re
+import subprocess
+
+from conftest import ROOT, TERRACE
+
+BLOCK = re.compile(r"```console\n(.*?)```", re.DOTALL)
+
+
+def steps_of(text):
+    """(command, expected output) of every console block."""
+    for block in BLOCK.findall(text):
+        command, output = None, []
+        for line in block.splitlines():
+            if line.startswith("$ "):
+                if command:
+                    yield command, "\n".join(output)
+                command, output = line[2:], []
+            else:
+                output.append(line)
+        if command:
+            yield command, "\n".join(output)
+
+
+def run_in_terminal(command):
+    master, slave = pty.openpty()
+    process = subprocess.Popen(["/bin/bash", "-c", command], stdin=subprocess.DEVNULL, stdout=slave,
+                               stderr=slave, cwd=ROOT)
+    os.close(slave)
+    text = b""
+    while True:
+        try:
+            part = os.read(master, 65536)
+        except OSError:
+            part = b""
+        if not part:
+            break
+        text += part
+    os.close(master)
+    process.wait(60)
+    return re.sub(r"\x1b\[[0-9;?]*[a-zA-Z]", "", text.decode()).replace("\r", "")
+
+
+def normal(text):
+    text = re.sub(r"[0-9a-f]{12,}|\d{6,}", "N", text.strip())
+    return re.sub(r"^(\w+):\d+$", r"\1:N", text, flags=re.MULTILINE)
+
+
+def assert_like(expected, got):
+    expected, got = normal(expected), normal(got)
+    pattern = ".*".join(re.escape(part) for part in expected.split("..."))
+    assert re.fullmatch(pattern, got, re.DOTALL), f"expected:\n{expected}\ngot:\n{got}"
+
+
+def test_the_readme_tells_the_truth(start):
+    server = None
+    count = 0
+    for command, expected in steps_of((ROOT / "README.md").read_text()):
+        if command == "make test":
+            continue
+        if command == "make run":
+            if server:
+                server.kill()
+            server = start()
+            got = server.banner
+        else:
+            command = command.replace("7379", str(server.port))
+            command = command.replace("build/terrace ", f"{TERRACE} ")
+            command = command.replace("./data", str(server.dir))
+            got = run_in_terminal(command)
+        assert_like(expected.replace("7379", str(server.port)).replace("./data", str(server.dir)),
+                    got)
+        count += 1
+    assert count >= 8
