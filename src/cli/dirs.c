@@ -29,7 +29,8 @@ int cli_repair(int argc, char **argv)
     buf_init(&report, REPORT_BYTES_MAX);
     enum rc rc =
         store_repair(files_of_disk(), &engine_rocksdb_ops, argv[1], &report, &result, &err);
-    fwrite(report.ptr, 1, report.len, stdout);
+    if (report.len > 0)
+        fwrite(report.ptr, 1, report.len, stdout);
     if (rc != RC_OK)
         return cli_fail("%s", err.text);
     if (report.len == 0)

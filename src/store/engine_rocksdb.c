@@ -28,8 +28,8 @@
  *       change takes that mutex. So reads of memory, which must not wait, stay out meanwhile.
  *   (7) Every read has a snapshot. Without one RocksDB takes the last number for rows and no limit
  *       for range deletes: when a compaction ends inside an ingestion, a reader would meet the
- * range deletes of the unit but not its rows. Only units change anything, so one snapshot, renewed
- *       by each unit, serves all readers, and a view is a reference to it. */
+ *       range deletes of the unit but not its rows. Only units change anything, so one snapshot,
+ *       renewed by each unit, serves all readers, and a view is a reference to it. */
 
 enum {
     CACHE_BYTES_DEFAULT = 64 * 1024 * 1024,

@@ -145,12 +145,10 @@ static enum rc op_get(struct sim *sim, const struct op *op)
 }
 
 /* The model's place where a walk begins; a reversed one begins below it. */
-static size_t walk_place(struct sim *sim, const struct op *op, const uint8_t *space,
-                         struct bytes suffix)
+static size_t walk_place(struct sim *sim, const struct op *op, struct bytes suffix)
 {
     const struct mirror_group *group = &sim->model.group[op->group];
     bool exact;
-    (void)space;
     if (!op->has_from)
         return op->reverse ? group->count : 0;
     size_t id = mirror_suffix_place(&sim->model, suffix, &exact);
@@ -162,7 +160,7 @@ static enum rc op_walk(struct sim *sim, const struct op *op)
     const struct mirror_group *group = &sim->model.group[op->group];
     uint8_t space[2048];
     struct bytes from = suffix_of(sim, op->id, op->bend, space), suffix, value;
-    size_t place = walk_place(sim, op, space, from);
+    size_t place = walk_place(sim, op, from);
     struct store_walk walk;
     enum rc rc = RC_OK;
     store_walk_init(&walk, sim->store, sim_group(sim, op->group), op->reverse);

@@ -206,7 +206,6 @@ void sim_turn_end(struct sim *sim)
               "a failed turn left its LSN behind");
 }
 
-/* What may only happen between turns ends the turn first. */
 static void event_write(struct sim *sim)
 {
     sim_turn_end(sim);
@@ -257,7 +256,7 @@ static void client_ready(struct load_waiter *waiter, void *arg)
     client->state = CLIENT_READY;
 }
 
-/* ---- between turns ---- */
+/* ---- between turns: these events end the turn first ---- */
 
 static void event_poll(struct sim *sim)
 {

@@ -9,7 +9,13 @@
 
 #include "base/banned.h"
 
-enum { LOADS_MAX = 4, CHANGES_MAX = 6, PAGE_ROWS_MAX = 12, KEEP_BYTES_MAX = 1 << 26 };
+enum {
+    LOADS_MAX = 4,
+    CHANGES_MAX = 6,
+    PAGE_ROWS_MAX = 12,
+    BULK_ROWS_MAX = 64,
+    KEEP_BYTES_MAX = 1 << 26
+};
 
 struct model_key {
     struct bytes suffix;            /* owned */
@@ -18,14 +24,14 @@ struct model_key {
 
 struct model_load {
     enum { LOAD_NONE, LOAD_STARTED, LOAD_WAS_READ } state;
-    bool row, reverse, has_from, has_bound, exhausted;
+    bool row, bulk, reverse, has_from, has_bound, exhausted;
     uint32_t from, bound; /* indexes of keys */
     uint32_t mark;
     uint32_t row_count;
     struct {
         uint32_t key;
         uint16_t value;
-    } rows[PAGE_ROWS_MAX];
+    } rows[BULK_ROWS_MAX];
 };
 
 struct model_change {
@@ -103,7 +109,7 @@ static struct bytes value_of(struct tree_model *model, uint32_t key, uint16_t nu
 {
     uint32_t mixed = (key * 31 + number) * UINT32_C(2654435761);
     size_t len = (mixed >> 16) % (model->options.value_bytes_max + 1);
-    if (mixed & 0x700)
+    if (mixed & 0x300)
         len = len % 24; /* most are small */
     model->value.len = 0;
     ASSERT(buf_reserve(&model->value, len + 8));
@@ -306,11 +312,10 @@ static void commit(struct tree_model *model)
         dump(model, &model->dump_before);
     uint32_t wanted = 1 + choose(model, CHANGES_MAX);
     for (uint32_t i = 0; i < wanted; i++) {
-        uint32_t what = choose(model, 64);
-        if (what == 0)
+        if (choose(model, 32 + model->key_count * 4) == 0)
             change_drop(model);
         else
-            change_row(model, choose(model, model->key_count), what < 40);
+            change_row(model, choose(model, model->key_count), choose(model, 8) < 5);
     }
     if (undo) {
         while (model->change_count > 0)
@@ -386,7 +391,8 @@ static void load_start(struct tree_model *model, struct model_load *load)
 
 static void load_read(struct tree_model *model, struct model_load *load)
 {
-    uint32_t limit = 1 + choose(model, PAGE_ROWS_MAX), count = model->key_count;
+    uint32_t limit = load->bulk ? BULK_ROWS_MAX : 1 + choose(model, PAGE_ROWS_MAX);
+    uint32_t count = model->key_count;
     load->state = LOAD_WAS_READ;
     load->exhausted = true;
     uint32_t from = load->has_from ? load->from : load->reverse ? count - 1 : 0;
@@ -468,20 +474,20 @@ static void load_all(struct tree_model *model)
     uint32_t from = 0;
     bool has_from = false;
     for (uint32_t n = 0; n < model->key_count + 2; n++) {
-        struct model_load load = {.mark = model->meter.mark, .has_from = has_from, .from = from};
+        struct model_load load = {
+            .bulk = true, .mark = model->meter.mark, .has_from = has_from, .from = from};
         if (load_bound(model, &load)) {
             load_read(model, &load);
             load_finish(model, &load);
-            tree_check(&model->tree);
         }
         struct tree_pos pos; /* to the last entry before the next open interval */
         tree_seek_first(&model->tree, &pos);
-        has_from = false;
-        for (bool more = tree_settle(&model->tree, &pos); more && !tree_gap(&model->tree, &pos);
-             more = tree_next(&model->tree, &pos)) {
+        bool more = tree_settle(&model->tree, &pos);
+        while (more && !tree_gap(&model->tree, &pos))
+            more = tree_next(&model->tree, &pos);
+        has_from = tree_prev(&model->tree, &pos);
+        if (has_from)
             from = key_index(model, block_entry(pos.block, pos.index).suffix);
-            has_from = true;
-        }
         if (tree_complete(&model->tree))
             return;
     }

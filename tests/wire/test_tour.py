@@ -73,6 +73,8 @@ def test_the_readme_tells_the_truth(start):
             command = command.replace("build/terrace ", f"{TERRACE} ")
             command = command.replace("./data", str(server.dir))
             got = run_in_terminal(command)
+            if command.startswith("kill "):
+                server.process.wait(20)
         assert_like(expected.replace("7379", str(server.port)).replace("./data", str(server.dir)),
                     got)
         count += 1
