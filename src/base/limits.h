@@ -6,7 +6,8 @@
 
 enum {
     STORE_SPACES_MAX = 256,
-    STORE_PREFIXES_MAX = 32767, /* 15 bits in every hot entry */
+    STORE_PREFIXES_MAX = 32767,         /* 15 bits in every hot entry */
+    STORE_TURN_PREFIX_DROPS_MAX = 8192, /* a drop needs a second number until it is written */
     STORE_PREFIX_BYTES_MAX = 255,
     STORE_GROUP_KEY_BYTES_MAX = 64 * 1024, /* after the prefix; 17 bits in a hot entry */
     STORE_LENGTH_KEY_BYTES_MAX = 255,      /* prefix and group key where a length byte is stored */
@@ -20,7 +21,7 @@ enum {
     JOURNAL_FRAME_BODY_BYTES_MAX = 64 * 1024 * 1024,
     JOURNAL_HEADER_BYTES_MAX = 2 * 1024 * 1024,
     JOURNAL_UNSYNCED_BYTES_MAX = 64 * 1024 * 1024, /* kept in memory until they are synced */
-    FLUSH_RUN_COUNT_MAX = 64, /* segments of a unit */
+    FLUSH_RUN_COUNT_MAX = 64,                      /* segments of a unit */
     FLUSH_RUN_WRITE_BYTES = 256 * 1024,
     FLUSH_RUN_READ_BYTES = 128 * 1024,       /* buffer of one run in the merge */
     FLUSH_DROP_KEYS_BYTES_MAX = 1024 * 1024, /* of a drop's point deletes; else a range delete */

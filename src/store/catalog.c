@@ -48,9 +48,12 @@ void catalog_prefix_drop_last(struct catalog *catalog)
     mem_free((void *)(uintptr_t)catalog->prefix[--catalog->prefix_count].bytes.ptr);
 }
 
-static void catalog_path(char to[PATH_BYTES_MAX], const char *dir)
+static enum rc catalog_path(char to[PATH_BYTES_MAX], const char *dir, struct err *err)
 {
-    snprintf(to, PATH_BYTES_MAX, "%s/TERRACE", dir);
+    int len = snprintf(to, PATH_BYTES_MAX, "%s/TERRACE", dir);
+    if (len < 0 || len >= PATH_BYTES_MAX)
+        return err_set(err, RC_INVALID, "the path of a directory is over %d bytes", PATH_BYTES_MAX);
+    return RC_OK;
 }
 
 /* ---- writing ---- */
@@ -87,7 +90,9 @@ enum rc catalog_write(const struct catalog *catalog, struct files *files, const 
                       struct err *err)
 {
     char path[PATH_BYTES_MAX];
-    catalog_path(path, dir);
+    enum rc rc = catalog_path(path, dir, err);
+    if (rc != RC_OK)
+        return rc;
     CLEANUP(buf_done) struct buf text;
     buf_init(&text, CATALOG_BYTES_MAX);
     if (!catalog_format(catalog, &text))
@@ -133,21 +138,20 @@ static bool number_parse(const char *text, uint64_t max, uint64_t *ret_number)
     return true;
 }
 
-/* Cuts a line at its spaces. */
+/* Cuts a line at its spaces; no line has as many words as are looked for. */
 static size_t line_split(char *line, char *word[LINE_WORDS_MAX])
 {
     size_t count = 0;
-    while (count < LINE_WORDS_MAX) {
+    while (line) {
         word[count++] = line;
-        line = strchr(line, ' ');
-        if (!line)
-            break;
-        *line++ = 0;
+        line = count < LINE_WORDS_MAX ? strchr(line, ' ') : NULL;
+        if (line)
+            *line++ = 0;
     }
     return count;
 }
 
-static bool space_line(struct catalog *catalog, char *word[], struct err *err)
+static bool space_line(struct catalog *catalog, char *word[])
 {
     uint64_t number, fixed;
     struct store_space space = {0};
@@ -160,7 +164,7 @@ static bool space_line(struct catalog *catalog, char *word[], struct err *err)
     for (int kind = SPACE_WHOLE; kind <= SPACE_LENGTH; kind++)
         if (strcmp(word[2], kind_name[kind]) == 0)
             space.kind = (enum space_kind)kind;
-    return space.kind != SPACE_NONE && space_set_add(&catalog->spaces, &space, err) == RC_OK;
+    return space.kind != SPACE_NONE && space_set_add(&catalog->spaces, &space, NULL) == RC_OK;
 }
 
 static bool prefix_line(struct catalog *catalog, char *word[])
@@ -169,7 +173,7 @@ static bool prefix_line(struct catalog *catalog, char *word[])
     uint8_t bytes[STORE_PREFIX_BYTES_MAX];
     size_t len = 0;
     if (!number_parse(word[1], 255, &space) || catalog->spaces.space[space].kind == SPACE_NONE ||
-        space == SPACE_SYS)
+        space == SPACE_SYS || catalog->prefix_count >= STORE_PREFIXES_MAX)
         return false;
     if (strcmp(word[2], "-") != 0 && !hex_parse(word[2], bytes, sizeof bytes, &len))
         return false;
@@ -184,7 +188,6 @@ static enum rc catalog_line(struct catalog *catalog, char *line, const char *pat
     size_t count = line_split(line, word);
     uint64_t number;
     bool ok = false;
-    struct err why = {0};
     if (count == 3 && strcmp(word[0], "terrace") == 0 && strcmp(word[1], "store") == 0) {
         if (!number_parse(word[2], UINT32_MAX, &number) || number != CATALOG_FORMAT)
             return err_set(err, RC_VERSION, "\"%s\" is of store format %s; this program knows %d",
@@ -201,7 +204,7 @@ static enum rc catalog_line(struct catalog *catalog, char *line, const char *pat
         ok = number_parse(word[1], UINT32_MAX, &number);
         catalog->incarnation = ok ? (uint32_t)number : 0;
     } else if (count == 5 && strcmp(word[0], "space") == 0) {
-        ok = space_line(catalog, word, &why);
+        ok = space_line(catalog, word);
     } else if (count == 3 && strcmp(word[0], "prefix") == 0) {
         ok = prefix_line(catalog, word);
     }
@@ -210,26 +213,16 @@ static enum rc catalog_line(struct catalog *catalog, char *line, const char *pat
     return RC_OK;
 }
 
-static enum rc catalog_parse(struct catalog *catalog, struct buf *text, const char *path,
-                             struct err *err)
+/* Lines up to `end`; the file's CRC is already known to be right or wrong. */
+static enum rc catalog_lines(struct catalog *catalog, char *line, char *end, bool crc_ok,
+                             const char *path, struct err *err)
 {
-    enum { CRC_LINE_BYTES = 13 };
-    if (text->len < 16 || memcmp(text->ptr, "terrace store ", 14) != 0 ||
-        memchr(text->ptr, 0, text->len))
-        return err_set(err, RC_CORRUPT, "\"%s\" is not a terrace catalogue", path);
-    if (text->len < CRC_LINE_BYTES || text->ptr[text->len - 1] != '\n')
-        return err_set(err, RC_CORRUPT, "\"%s\" is cut short", path);
-    size_t body = text->len - CRC_LINE_BYTES;
-    char crc_line[CRC_LINE_BYTES + 1];
-    snprintf(crc_line, sizeof crc_line, "crc %08" PRIx32 "\n", crc32c(0, text->ptr, body));
-    /* The version is looked at first, so that a newer format is named as such. */
-    char *line = (char *)text->ptr, *end = line + body;
-    bool crc_ok = memcmp(text->ptr + body, crc_line, CRC_LINE_BYTES) == 0;
     for (size_t number = 1; line < end; number++) {
         char *stop = memchr(line, '\n', (size_t)(end - line));
         if (!stop)
             return err_set(err, RC_CORRUPT, "\"%s\" line %zu has no end", path, number);
         *stop = 0;
+        /* The version is looked at first, so that a newer format is named as such. */
         enum rc rc = catalog_line(catalog, line, path, number, err);
         if (rc == RC_VERSION)
             return rc;
@@ -242,17 +235,51 @@ static enum rc catalog_parse(struct catalog *catalog, struct buf *text, const ch
     return RC_OK;
 }
 
+static enum rc catalog_parse(struct catalog *catalog, struct bytes text, const char *path,
+                             struct err *err)
+{
+    enum { CRC_LINE_BYTES = 13 };
+    if (text.len < 16 || memcmp(text.ptr, "terrace store ", 14) != 0 ||
+        memchr(text.ptr, 0, text.len))
+        return err_set(err, RC_CORRUPT, "\"%s\" is not a terrace catalogue", path);
+    if (text.ptr[text.len - 1] != '\n')
+        return err_set(err, RC_CORRUPT, "\"%s\" is cut short", path);
+    size_t body = text.len - CRC_LINE_BYTES;
+    char crc_line[CRC_LINE_BYTES + 1];
+    snprintf(crc_line, sizeof crc_line, "crc %08" PRIx32 "\n", crc32c(0, text.ptr, body));
+    bool crc_ok = memcmp(text.ptr + body, crc_line, CRC_LINE_BYTES) == 0;
+
+    CLEANUP(buf_done) struct buf copy; /* the lines are cut up in it */
+    CLEANUP(buf_done) struct buf again;
+    buf_init(&copy, CATALOG_BYTES_MAX);
+    buf_init(&again, CATALOG_BYTES_MAX);
+    if (!buf_add_bytes(&copy, text))
+        return err_set(err, RC_NOMEM, "could not allocate memory to read \"%s\"", path);
+    char *lines = (char *)copy.ptr;
+    enum rc rc = catalog_lines(catalog, lines, lines + body, crc_ok, path, err);
+    if (rc != RC_OK)
+        return rc;
+    /* Missing, doubled and unordered lines, odd numbers: we never write them. */
+    if (!catalog_format(catalog, &again))
+        return err_set(err, RC_NOMEM, "could not allocate memory to read \"%s\"", path);
+    if (!bytes_eq(buf_bytes(&again), text))
+        return err_set(err, RC_CORRUPT, "\"%s\" is not in the form this program writes", path);
+    return RC_OK;
+}
+
 enum rc catalog_read(struct catalog *catalog, struct files *files, const char *dir, struct err *err)
 {
     char path[PATH_BYTES_MAX];
-    catalog_path(path, dir);
     *catalog = (struct catalog){0};
     space_set_init(&catalog->spaces);
+    enum rc rc = catalog_path(path, dir, err);
+    if (rc != RC_OK)
+        return rc;
     CLEANUP(buf_done) struct buf text;
     buf_init(&text, CATALOG_BYTES_MAX);
-    enum rc rc = files_read_all(files, path, &text, err);
+    rc = files_read_all(files, path, &text, err);
     if (rc == RC_OK)
-        rc = catalog_parse(catalog, &text, path, err);
+        rc = catalog_parse(catalog, buf_bytes(&text), path, err);
     if (rc != RC_OK)
         catalog_done(catalog);
     return rc;

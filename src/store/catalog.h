@@ -34,7 +34,8 @@ struct catalog {
 /* A new one, with a drawn uuid and incarnation. */
 void catalog_init(struct catalog *catalog, struct rand *rand);
 void catalog_done(struct catalog *catalog);
-/* RC_NOT_FOUND, RC_VERSION, RC_CORRUPT: the text names the file. */
+/* RC_NOT_FOUND, RC_VERSION, RC_CORRUPT: the text names the file. What catalog_write() would not
+ * have written, byte for byte, is refused. */
 enum rc catalog_read(struct catalog *catalog, struct files *files, const char *dir,
                      struct err *err) NODISCARD;
 enum rc catalog_write(const struct catalog *catalog, struct files *files, const char *dir,

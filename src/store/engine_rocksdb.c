@@ -426,11 +426,11 @@ static enum rc get_cached(struct rocks *rocks, const rocksdb_readoptions_t *read
 
     if (atomic_load(&rocks->ingesting))
         return RC_COLD; /* (6) */
-    if (!rocksdb_key_may_exist(rocks->db, read, (const char *)key.ptr, key.len, &ptr, &len, NULL, 0,
-                               &found))
-        return RC_NOT_FOUND;
-    enum rc rc = found ? engine__value_add(value, bytes_of(ptr, len), err) : RC_COLD;
-    rocksdb_free(ptr);
+    enum rc rc = RC_NOT_FOUND;
+    if (rocksdb_key_may_exist(rocks->db, read, (const char *)key.ptr, key.len, &ptr, &len, NULL, 0,
+                              &found))
+        rc = found ? engine__value_add(value, bytes_of(ptr, len), err) : RC_COLD;
+    rocksdb_free(ptr); /* it may be there without having been found */
     return rc;
 }
 

@@ -8,6 +8,8 @@
 
 #include "base/banned.h"
 
+enum { SWEEP_BLOCKS = 4 }; /* of dead trees, a bucket */
+
 struct hot_key {
     uint32_t slot;
     struct bytes bytes;
@@ -59,6 +61,27 @@ static size_t group_bytes(const struct hot_group *group)
     return mem_class_bytes(sizeof *group + hot_head_key_len(&group->head));
 }
 
+void hot_tree_free(struct hot *hot, struct tree *tree)
+{
+    if (tree->height == 0) {
+        tree_done(tree, &hot->meter);
+        return;
+    }
+    if (hot->dead_tree_count == hot->dead_tree_cap) {
+        hot->dead_tree_cap = hot->dead_tree_cap ? hot->dead_tree_cap * 2 : 16;
+        hot->dead_tree = mem_realloc(hot->dead_tree, hot->dead_tree_cap * sizeof *hot->dead_tree);
+    }
+    hot->dead_tree[hot->dead_tree_count++] = *tree;
+    *tree = (struct tree){0};
+}
+
+static void dead_trees_free(struct hot *hot, uint32_t blocks)
+{
+    while (hot->dead_tree_count > 0 &&
+           tree_done_some(&hot->dead_tree[hot->dead_tree_count - 1], &hot->meter, &blocks))
+        hot->dead_tree_count--;
+}
+
 static void entry_free(struct hot *hot, struct hot_head *head)
 {
     if (hot_slot_whole(hot, hot_head_slot(head))) {
@@ -68,7 +91,7 @@ static void entry_free(struct hot *hot, struct hot_head *head)
         return;
     }
     struct hot_group *group = (struct hot_group *)head;
-    tree_done(&group->tree, &hot->meter);
+    hot_tree_free(hot, &group->tree);
     meter_sub(&hot->meter, head->segment, group_bytes(group));
     mem_free(group);
 }
@@ -99,6 +122,8 @@ void hot_done(struct hot *hot)
         for (size_t i = 0; i < hot->bucket_count; i++)
             entry_free(hot, hot->bucket[i]);
     } while (cursor);
+    dead_trees_free(hot, UINT32_MAX);
+    mem_free(hot->dead_tree);
     table_done(&hot->table);
     meter_done(&hot->meter);
     buf_done(&hot->hand_key);
@@ -406,6 +431,8 @@ static bool group_visit(struct hot *hot, struct hot_group *group, uint32_t horiz
         tree_seek(&group->tree, buf_bytes(&hot->hand_suffix), &pos);
     else
         tree_seek_first(&group->tree, &pos);
+    if (!hot->hand_in_group)
+        hot->hand_suffix.len = 0; /* of another group: with no visits left the hand stays here */
     bool more = tree_settle(&group->tree, &pos);
     while (more && *visits > 0) {
         (*visits)--;
@@ -512,6 +539,8 @@ struct hot_evict_result hot_evict(struct hot *hot, uint32_t horizon, uint64_t wa
 
 bool hot_sweep(struct hot *hot, uint32_t bucket_max)
 {
+    dead_trees_free(hot, bucket_max < UINT32_MAX / SWEEP_BLOCKS ? bucket_max * SWEEP_BLOCKS
+                                                                : UINT32_MAX);
     for (uint32_t n = 0; n < bucket_max && hot->dead_count > 0; n++) {
         hot->sweep_cursor = bucket_collect(hot, hot->sweep_cursor);
         for (size_t i = 0; i < hot->bucket_count; i++) {
@@ -525,7 +554,7 @@ bool hot_sweep(struct hot *hot, uint32_t bucket_max)
         if (hot->sweep_cursor == 0)
             break; /* what is left is held by loads: it goes in a later round */
     }
-    return hot->dead_count > 0;
+    return hot->dead_count > 0 || hot->dead_tree_count > 0;
 }
 
 uint64_t hot_bytes(const struct hot *hot)

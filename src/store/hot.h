@@ -78,7 +78,9 @@ struct hot {
     size_t slot_count;
     struct hot_prefix *prefix;
     size_t prefix_count;
-    uint64_t dead_count; /* entries of dead slots */
+    uint64_t dead_count;    /* entries of dead slots */
+    struct tree *dead_tree; /* of dropped groups: freed in small steps */
+    size_t dead_tree_count, dead_tree_cap;
     /* CLOCK */
     uint64_t hand;
     bool hand_in_group;
@@ -162,6 +164,8 @@ struct hot_group *hot_group_find(const struct hot *hot, uint32_t slot, struct by
 struct hot_group *hot_group_add(struct hot *hot, uint32_t slot, struct bytes key, uint64_t hash,
                                 bool complete);
 void hot_group_stamp(struct hot *hot, struct hot_group *group, uint32_t segment);
+/* Takes a tree that is in no group any more; a large one is freed by later sweeps. */
+void hot_tree_free(struct hot *hot, struct tree *tree);
 
 /* ---- leaving ---- */
 struct hot_evict_result {
@@ -172,7 +176,7 @@ struct hot_evict_result {
  * reaches want_bytes or visit_max entries and blocks were seen. */
 struct hot_evict_result hot_evict(struct hot *hot, uint32_t horizon, uint64_t want_bytes,
                                   uint32_t visit_max);
-/* Frees entries of dead slots, up to the end of the table; true: there is more, or loads hold some.
- */
+/* Frees trees of dropped groups, some blocks a bucket, then entries of dead slots, up to the end of
+ * the table; true: there is more, or loads hold some. */
 bool hot_sweep(struct hot *hot, uint32_t bucket_max);
 uint64_t hot_bytes(const struct hot *hot); /* entries, blocks and the table itself */

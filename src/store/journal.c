@@ -585,9 +585,9 @@ uint64_t journal_rotate(struct journal *journal)
     }
     uint64_t number = journal->number;
     journal->rotate_asked = true;
-    while (journal->preparing && may_begin(journal))
-        pthread_cond_wait(&journal->done, &journal->lock);
-    if (may_begin(journal)) {
+    /* While the next file is being made, a directory sync, nobody waits for it: the thread tells
+     * when it is there. */
+    if (!journal->preparing && may_begin(journal)) {
         enum rc rc = begin(journal, &ignored);
         (void)rc; /* asked for again by the next journal_write() or journal_rotate() */
     }

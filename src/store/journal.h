@@ -80,9 +80,10 @@ enum rc journal_write(struct journal *journal, uint64_t first_lsn, uint32_t comm
  * next: a rotation takes effect inside journal_write(), after its frame. */
 uint64_t journal_segment(const struct journal *journal);
 /* Between turns. The segment written to is ended, if it holds any frame, and a fresh one is begun:
- * at once, or, while the segment before is not synced yet, in a later journal_write(), or in a
- * journal_rotate() that is called again after a notify. Returns the number that will have been
- * sealed when everything written so far is flushed: the flush mark to wait for. */
+ * at once, or, while the segment before is not synced yet or the next file is being made, in a
+ * later journal_write(), or in a journal_rotate() that is called again after a notify. Returns the
+ * number that will have been sealed when everything written so far is flushed: the flush mark to
+ * wait for. */
 uint64_t journal_rotate(struct journal *journal);
 void journal_sync_ask(struct journal *journal); /* (any) a sync soon, whatever the durability */
 void journal_durability_set(struct journal *journal, enum durability durability);

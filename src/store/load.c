@@ -64,12 +64,18 @@ static bool row_pinned(void *arg, uint32_t slot, struct bytes key)
     return table_find(&loads->held, want_hash(loads, &want), &want, NULL) != NULL;
 }
 
+/* While a load is in flight its state belongs to the loaders. */
+static bool load_is_ready(const struct load *load)
+{
+    return !load->in_flight && load->state == LOAD_READY;
+}
+
 static bool block_pinned(const struct hot_group *group, const struct block *block)
 {
     struct bytes first = block_entry(block, 0).suffix;
     struct bytes last = block_entry(block, (uint16_t)(block->count - 1)).suffix;
     for (const struct load *load = group->loads; load; load = load->group_next) {
-        if (load->state != LOAD_READY)
+        if (!load_is_ready(load))
             continue;
         struct bytes low = load->reverse ? load->bound : load->from;
         struct bytes high = load->reverse ? load->from : load->bound;
@@ -178,7 +184,7 @@ static void load_forget(struct loads *loads, struct load *load)
         load_table_remove(&loads->held, loads, load);
     }
     if (load->state == LOAD_READY)
-        loads->pinned_bytes -= load->rows.len;
+        loads->pinned_bytes -= load->pinned_bytes;
     hot_slot_unref(loads->hot, load->slot);
     load_free(load);
 }
@@ -288,11 +294,25 @@ static struct load *load_new(struct loads *loads, const struct load_want *want, 
     return load;
 }
 
-static void waiter_hold(struct loads *loads, struct load_waiter *waiter, struct load *load)
+/* Both lists can be long (a task with many keys, a row that many tasks want); rarely at once. */
+static bool holds(const struct load_waiter *waiter, const struct load *load)
 {
+    if (load->holder_count < waiter->load_count) {
+        for (uint32_t i = 0; i < load->holder_count; i++)
+            if (load->holder[i] == waiter)
+                return true;
+        return false;
+    }
     for (size_t i = 0; i < waiter->load_count; i++)
         if (waiter->load[i] == load)
-            return;
+            return true;
+    return false;
+}
+
+static void waiter_hold(struct loads *loads, struct load_waiter *waiter, struct load *load)
+{
+    if (holds(waiter, load))
+        return;
     if (waiter->load_count == waiter->load_cap) {
         waiter->load_cap = waiter->load_cap ? waiter->load_cap * 2 : 4;
         waiter->load = mem_realloc(waiter->load, waiter->load_cap * sizeof(void *));
@@ -573,10 +593,15 @@ static enum rc finish_group(struct loads *loads, struct load *load, struct buf *
     }
     struct tree_edge from = {load->has_from, true, load->from};
     struct tree_edge far = {load->has_bound, false, load->bound};
-    if (load->kind == LOAD_ROW)
+    if (load->kind == LOAD_ROW) {
         far = from;
-    else if (!load->exhausted)
+    } else if (!load->exhausted) {
         far = last;
+        /* From here on `bound` says what is pinned: no more than was read. */
+        mem_free((void *)(uintptr_t)load->bound.ptr);
+        load->has_bound = true;
+        load->bound = copy_bytes(last.suffix);
+    }
     if (load->reverse)
         return tree_fill_close(tree, meter, far, from, last, first);
     return tree_fill_close(tree, meter, from, far, first, last);
@@ -595,11 +620,14 @@ static void load_finish(struct loads *loads, struct load *load, struct buf *scra
     load->rc = rc;
     load->state = rc == RC_OK ? LOAD_READY : LOAD_FAILED;
     loads->failed_count += rc != RC_OK;
-    if (load->state == LOAD_READY)
-        loads->pinned_bytes += load->rows.len;
+    if (load->state == LOAD_READY) {
+        load->pinned_bytes = load->rows.len;
+        loads->pinned_bytes += load->pinned_bytes;
+    }
+    buf_done(&load->rows); /* held loads would hold everything twice */
     if (load->holder_count == 0) {
         if (load->state == LOAD_READY && load_of_row(loads, load)) {
-            loads->pinned_bytes -= load->rows.len;
+            loads->pinned_bytes -= load->pinned_bytes;
             load->state = LOAD_FAILED; /* never entered `held` */
         }
         load_forget(loads, load);
@@ -646,7 +674,7 @@ static void waiter_let_go(struct loads *loads, struct load_waiter *waiter, bool 
     size_t kept = 0;
     for (size_t i = 0; i < waiter->load_count; i++) {
         struct load *load = waiter->load[i];
-        if (ready_only && load->state != LOAD_READY) {
+        if (ready_only && !load_is_ready(load)) {
             waiter->load[kept++] = load;
             continue;
         }

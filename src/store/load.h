@@ -47,14 +47,16 @@ struct load {
     bool reverse;
     bool bulk;
     bool has_from; /* a row's suffix, or where the page begins (included); else the group's end */
-    struct bytes from;  /* owned */
-    bool has_bound;     /* the entry that bounds the open interval on the far side (excluded) */
+    struct bytes from; /* owned */
+    bool has_bound; /* the entry that bounds the open interval on the far side (excluded); once it
+                     * was read, what was reached */
     struct bytes bound; /* owned */
     /* result */
     struct buf rows; /* { u32 suffix length, u32 value length, suffix, value } ... */
     uint32_t row_count;
-    bool exhausted; /* read up to the bound, not only up to the page's limit */
-    bool found;     /* LOAD_ROW */
+    size_t pinned_bytes; /* READY: what rows took; it is in the hot tier now */
+    bool exhausted;      /* read up to the bound, not only up to the page's limit */
+    bool found;          /* LOAD_ROW */
     enum rc rc;
     struct err err;
     /* executor */

@@ -342,7 +342,6 @@ void store__group_drop(struct store *store, uint32_t prefix, struct bytes key)
     struct undo *undo = store__undo_add(store, UNDO_GROUP_DROP);
     undo->as.group_drop.group = group;
     undo->as.group_drop.tree = group->tree;
-    undo->as.group_drop.segment = group->head.segment;
     tree_init(&group->tree, true);
     hot_group_stamp(&store->hot, group, store->stamp);
 }
@@ -352,6 +351,7 @@ void store__prefix_drop(struct store *store, uint32_t prefix)
     struct undo *undo = store__undo_add(store, UNDO_PREFIX_DROP);
     undo->as.prefix_drop.prefix = prefix;
     undo->as.prefix_drop.slot = hot_prefix_drop(&store->hot, prefix, store->stamp);
+    store->prefix_drop_count++;
 }
 
 void store__counter_add(struct store *store, uint32_t counter, int64_t delta)
@@ -525,6 +525,12 @@ enum rc store_prefix_drop(struct store *store, uint32_t prefix, struct err *err)
     if (rc != RC_OK)
         return rc;
     const struct hot_prefix *what = &store->hot.prefix[prefix];
+    const struct hot_slot *slot = &store->hot.slot[slot_of(store, prefix)];
+    if (slot->complete && slot->entry_count == 0)
+        return RC_OK; /* it is known to be empty */
+    if (store->prefix_drop_count >= STORE_TURN_PREFIX_DROPS_MAX)
+        return err_set(err, RC_TOO_BIG, "over %d prefixes dropped in one turn",
+                       STORE_TURN_PREFIX_DROPS_MAX);
     if (!record_add(&store->writer, RECORD_DROP_PREFIX, what->space, what->bytes, bytes_of("", 0),
                     bytes_of("", 0), bytes_of("", 0), 0))
         return err_set(err, RC_TOO_BIG, "the commit is over its limit");

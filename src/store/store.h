@@ -114,9 +114,10 @@ enum rc store_delete(struct store *store, struct store_group group, struct bytes
                      struct err *err) NODISCARD;
 /* The caller knows that this group has never existed (its ID was just drawn). */
 enum rc store_group_new(struct store *store, struct store_group group, struct err *err) NODISCARD;
-/* All rows of a group; O(1) in its size, except that small ones become point deletes. */
+/* All rows of a group; O(1) in its size, except that small ones become point deletes. The memory of
+ * a large one is freed by later store_poll()s. */
 enum rc store_group_drop(struct store *store, struct store_group group, struct err *err) NODISCARD;
-/* All groups of a prefix; O(1). */
+/* All groups of a prefix; O(1). RC_TOO_BIG: thousands of drops in one turn. */
 enum rc store_prefix_drop(struct store *store, uint32_t prefix, struct err *err) NODISCARD;
 
 enum rc store_counter_add(struct store *store, uint32_t counter, int64_t delta,
@@ -134,7 +135,7 @@ struct store_walk { /* for store_walk_*() only */
     bool inclusive;  /* the row at `at` itself comes next */
     uint64_t change; /* `tree` and `pos` are good while the store's change count is this */
     const void *tree;
-    struct buf at;   /* where the walk stands: the last suffix given, or sought */
+    struct buf at; /* where the walk stands: the last suffix given, or sought */
     uint64_t pos[STORE_WALK_WORDS];
 };
 /* From the first row (the last, reversed). The group key is borrowed for the walk's life. */
@@ -192,15 +193,18 @@ void store_wait_release(struct store *store, struct load_waiter *waiter);
 /* Takes in what other threads finished, evicts, tries a read-only journal again (once a second).
  * True: something happened. Call it when woken and once a turn. */
 bool store_poll(struct store *store);
+/* store_poll() has more to do at once: dropped groups are freed in small steps. */
+bool store_busy(const struct store *store);
 /* Whether a writer may start; false: park it until store_poll() makes it true. Also asks for the
- * flush that makes room. */
+ * flush that makes room. True as well while changes are refused (read-only, below the disk
+ * reserve): the writer gets that error. */
 bool store_room(struct store *store);
 /* Everything committed so far goes to the engine soon; returns the segment to wait for. */
 uint64_t store_flush_ask(struct store *store);
 uint64_t store_flush_mark(const struct store *store); /* segments up to this one are flushed */
 
-/* An exact view of everything committed so far, readable by one other thread. It is ready when
- * *ret_view is set by store_poll() (NULL before; check rc in the ticket). */
+/* An exact view at one LSN, with everything committed so far (a busy journal may seal a little
+ * later), readable by one other thread. It is made by a flush: ask with store_freeze_ready(). */
 struct store_freeze;
 enum rc store_freeze_start(struct store *store, struct store_freeze **ret_freeze,
                            struct err *err) NODISCARD;

@@ -155,10 +155,12 @@ bool store_room(struct store *store)
                 (store->stuck && hot_bytes(&store->hot) > store->options.hot_memory_bytes);
     if (full || dirty > percent(store, DIRTY_PERCENT_ASK))
         room_ask(store);
-    if (full)
-        return false;
     /* Two units at most are unflushed: that bounds the time of a start. */
-    return unflushed_bytes(store) <= 2 * store->options.flush_unit_bytes;
+    if (!full && unflushed_bytes(store) <= 2 * store->options.flush_unit_bytes)
+        return true;
+    /* While changes are refused anyhow, who asks gets that answer: a full disk may keep the flush
+     * from making room for as long as it is full. */
+    return journal_read_only(store->journal) || journal_disk_low(store->journal);
 }
 
 static void evict(struct store *store)
@@ -171,12 +173,20 @@ static void evict(struct store *store)
     uint32_t horizon = loads_horizon(&store->loads, store->hot.meter.mark);
     uint64_t before = store->hot.meter.total_bytes;
     uint32_t laps = 0;
-    struct hot_evict_result result = hot_evict(&store->hot, horizon, bytes - max, EVICT_VISITS);
+    /* Far over it, loads of large rows bring more than the hand finds among small ones that stay.
+     */
+    uint32_t visits = bytes - max > max / 16 ? 8 * EVICT_VISITS : EVICT_VISITS;
+    struct hot_evict_result result = hot_evict(&store->hot, horizon, bytes - max, visits);
     /* The first lap takes the reference bits, the second takes what kept none. */
     while (result.lap && store->hot.meter.total_bytes > max && laps++ < 2)
-        result = hot_evict(&store->hot, horizon, store->hot.meter.total_bytes - max, EVICT_VISITS);
-    store->stuck = result.lap && store->hot.meter.total_bytes == before;
+        result = hot_evict(&store->hot, horizon, store->hot.meter.total_bytes - max, visits);
+    store->stuck = result.lap && store->hot.meter.total_bytes == before && !store_busy(store);
     store->change_count++;
+}
+
+bool store_busy(const struct store *store)
+{
+    return store->hot.dead_tree_count > 0;
 }
 
 static bool mark_take(struct store *store)
@@ -215,7 +225,7 @@ bool store_poll(struct store *store)
         seal_ask(store);
     any = loads_poll(&store->loads) || any;
     loads_pin_limit(&store->loads, percent(store, PINNED_PERCENT_MAX));
-    if (store->hot.dead_count)
+    if (store->hot.dead_count || store->hot.dead_tree_count)
         hot_sweep(&store->hot, SWEEP_BUCKETS);
     evict(store);
     if (any)

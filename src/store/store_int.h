@@ -37,8 +37,7 @@ struct undo {
         } tree;
         struct {
             struct hot_group *group;
-            struct tree tree; /* owned: what was there */
-            uint32_t segment; /* the group's stamp before */
+            struct tree tree; /* owned: what was there; the group keeps its newer stamp */
         } group_drop;
         struct {
             uint32_t prefix;
@@ -87,8 +86,9 @@ struct store {
     uint32_t stamp;  /* segment of this turn's changes */
     uint64_t last_lsn;
     uint64_t turn_first_lsn;
-    uint64_t commit_lsn;  /* of the last commit that was not undone */
-    uint64_t written_lsn; /* of the last one in the journal */
+    uint32_t prefix_drop_count; /* of the turn: each holds a slot until it is written */
+    uint64_t commit_lsn;        /* of the last commit that was not undone */
+    uint64_t written_lsn;       /* of the last one in the journal */
     /* the commit */
     bool open;
     bool begin_failed; /* no memory for the commit's header: changes are refused */

@@ -55,6 +55,7 @@ static void undo_one(struct store *store, struct undo *undo)
         break;
     case UNDO_PREFIX_DROP:
         hot_prefix_undrop(&store->hot, undo->as.prefix_drop.prefix, undo->as.prefix_drop.slot);
+        store->prefix_drop_count--;
         break;
     case UNDO_COUNTER:
         store->counter[undo->as.counter.counter].value -= undo->as.counter.delta;
@@ -81,7 +82,7 @@ void store__undo_release(struct store *store)
             block_out_free(undo->as.tree.old.out, &store->hot.meter);
             break;
         case UNDO_GROUP_DROP:
-            tree_done(&undo->as.group_drop.tree, &store->hot.meter);
+            hot_tree_free(&store->hot, &undo->as.group_drop.tree);
             break;
         case UNDO_PREFIX_DROP:
             hot_slot_release(&store->hot, undo->as.prefix_drop.slot);
@@ -91,6 +92,7 @@ void store__undo_release(struct store *store)
         }
     }
     store->undo_count = 0;
+    store->prefix_drop_count = 0;
     store->change_count++;
     buf_cut(&store->keep, 0);
 }

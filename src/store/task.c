@@ -49,6 +49,20 @@ static void list_add(struct task_list *list, struct task *task)
     list->count++;
 }
 
+static void list_add_first(struct task_list *list, struct task *task)
+{
+    ASSERT(!task->list);
+    task->list = list;
+    task->prev = NULL;
+    task->next = list->first;
+    if (list->first)
+        list->first->prev = task;
+    else
+        list->last = task;
+    list->first = task;
+    list->count++;
+}
+
 static void list_remove(struct task *task)
 {
     struct task_list *list = task->list;
@@ -211,16 +225,14 @@ void task_post(struct task *task)
 
 static void mailbox_take(struct tasks *tasks)
 {
-    pthread_mutex_lock(&tasks->lock);
-    struct task *post = tasks->post;
-    tasks->post = NULL;
-    for (struct task *task = post; task; task = task->post_next)
+    pthread_mutex_lock(&tasks->lock); /* all the time: a task taken out may be posted again */
+    while (tasks->post) {
+        struct task *task = tasks->post;
+        tasks->post = task->post_next;
         task->posted = false;
-    pthread_mutex_unlock(&tasks->lock);
-    for (struct task *task = post, *next; task; task = next) {
-        next = task->post_next;
         task_wake(task);
     }
+    pthread_mutex_unlock(&tasks->lock);
 }
 
 /* ---- ending ---- */
@@ -265,11 +277,16 @@ static void list_timeouts(struct task_list *list, uint64_t now_ns)
 static void waits_look(struct tasks *tasks)
 {
     uint64_t now_ns = clock_mono_ns(tasks->clock);
+    bool lsn_wanted = false;
     for (struct task *task = tasks->waiting.first, *next; task; task = next) {
         next = task->next;
         if (wait_over(tasks, task, now_ns))
             task_ready(task);
+        else
+            lsn_wanted = lsn_wanted || task->wait == TASK_WAIT_LSN;
     }
+    if (lsn_wanted && tasks->durability == DURABILITY_NO)
+        store_sync_ask(tasks->store); /* nothing else would ever make it durable */
     list_timeouts(&tasks->waiting, now_ns);
     list_timeouts(&tasks->loading, now_ns);
     list_timeouts(&tasks->room, now_ns);
@@ -291,14 +308,18 @@ static void task_run(struct tasks *tasks, struct task *task)
     store_begin(store, task->flags & TASK_DELETES ? STORE_DELETES : 0);
     enum rc rc = task->run(task, store, &task->err);
     if (rc == RC_OK || rc == RC_WAIT) {
+        uint64_t before = store_commit_lsn(store);
         enum rc committed = store_commit(store, &task->err);
-        task->turn = tasks->turn;
+        if (store_commit_lsn(store) != before)
+            task->turn =
+                tasks->turn; /* a waiting task that changed nothing outlives a failed turn */
         if (committed != RC_OK)
             task_end(task, committed);
         else if (rc == RC_OK)
             task_end(task, RC_OK);
         else
             task_move(task, &tasks->waiting, TASK_WAITING);
+        store_wait_release(store, &task->waiter); /* it has run: its pins would outlast its wait */
         return;
     }
     store_undo(store);
@@ -316,6 +337,21 @@ static void task_run(struct tasks *tasks, struct task *task)
 static bool room_needed(const struct task *task)
 {
     return (task->flags & (TASK_WRITES | TASK_DELETES)) == TASK_WRITES && !task->admitted;
+}
+
+/* Those who waited for room come before those who came later. */
+static void room_admit(struct tasks *tasks)
+{
+    struct task *task = tasks->room.first;
+    for (int n = 1; n < ROOM_ADMIT && task && task->next; n++)
+        task = task->next;
+    for (struct task *before; task; task = before) {
+        before = task->prev;
+        list_remove(task);
+        list_add_first(&tasks->ready, task);
+        task->state = TASK_READY;
+        task->admitted = true;
+    }
 }
 
 static void clients_run(struct tasks *tasks, bool room)
@@ -354,6 +390,15 @@ static void jobs_run(struct tasks *tasks, bool room)
     }
 }
 
+/* Jobs that only wait for room are no reason for another turn. */
+static bool jobs_can_run(const struct tasks *tasks, bool room)
+{
+    const struct task *task = tasks->jobs.first;
+    while (task && !room && room_needed(task))
+        task = task->next;
+    return task != NULL;
+}
+
 /* The turn could not be written: everything it changed is taken back, so nothing of it happened. */
 static void turn_failed(struct tasks *tasks, enum rc rc, const struct err *err)
 {
@@ -363,9 +408,13 @@ static void turn_failed(struct tasks *tasks, enum rc rc, const struct err *err)
             task->err = *err;
         }
     }
-    for (struct task *task = tasks->waiting.first, *next; task; task = next) {
-        next = task->next;
-        if (task->turn == tasks->turn) {
+    /* Who waits, and who was woken or ran again meanwhile, had changes in this turn as well. */
+    struct task_list *lists[] = {&tasks->waiting, &tasks->ready, &tasks->jobs, &tasks->loading};
+    for (size_t i = 0; i < ARRAY_LEN(lists); i++) {
+        for (struct task *task = lists[i]->first, *next; task; task = next) {
+            next = task->next;
+            if (task->turn != tasks->turn)
+                continue;
             task->err = *err;
             task_end(task, rc);
         }
@@ -401,11 +450,8 @@ bool tasks_turn(struct tasks *tasks)
     store_poll(tasks->store);
     waits_look(tasks);
     bool room = store_room(tasks->store);
-    for (int n = 0; room && n < ROOM_ADMIT && tasks->room.first; n++) {
-        struct task *task = tasks->room.first;
-        task->admitted = true;
-        task_ready(task);
-    }
+    if (room)
+        room_admit(tasks);
     clients_run(tasks, room);
     jobs_run(tasks, room);
     enum rc rc = store_write(tasks->store, &err);
@@ -414,7 +460,8 @@ bool tasks_turn(struct tasks *tasks)
     turn_stamp(tasks);
     tasks->turn++;
     ended_deliver(tasks);
-    return tasks->ready.first || tasks->jobs.first || (room && tasks->room.first);
+    return tasks->ready.first || jobs_can_run(tasks, room) || (room && tasks->room.first) ||
+           store_busy(tasks->store);
 }
 
 uint64_t tasks_next_ns(const struct tasks *tasks)

@@ -316,6 +316,20 @@ static void path_remove(struct tree *tree, struct tree_pos *pos, struct meter *m
     tree->height = 0;
 }
 
+bool tree_done_some(struct tree *tree, struct meter *meter, uint32_t *blocks)
+{
+    for (; tree->root && *blocks > 0; (*blocks)--) {
+        struct tree_pos pos;
+        tree_seek_end(tree, &pos);
+        block_free(pos.block, meter);
+        if (tree->height == 0)
+            tree->root = NULL;
+        else
+            path_remove(tree, &pos, meter); /* counts of rows are wrong now: nobody asks */
+    }
+    return tree->root == NULL;
+}
+
 /* Joins a small block with its right or left neighbour under the same parent. */
 static void path_merge(struct tree *tree, struct tree_pos *pos, struct meter *meter)
 {
@@ -349,6 +363,7 @@ static void pos_split(struct tree *tree, struct meter *meter, struct tree_pos *p
 {
     struct block *block = pos->block;
     uint16_t at;
+    ASSERT(block);
     if (pos->index == block->count)
         at = (uint16_t)(block->count - 1); /* ascending: leave the left block full */
     else if (pos->index == 0)

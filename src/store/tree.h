@@ -57,6 +57,9 @@ struct tree_old {
 
 void tree_init(struct tree *tree, bool complete); /* no entries; else one open interval */
 void tree_done(struct tree *tree, struct meter *meter);
+/* Frees up to *blocks blocks of a tree that nobody reads any more, and takes them off; true: it is
+ * empty. */
+bool tree_done_some(struct tree *tree, struct meter *meter, uint32_t *blocks);
 
 /* The first entry at or above suffix. */
 void tree_seek(const struct tree *tree, struct bytes suffix, struct tree_pos *ret_pos);

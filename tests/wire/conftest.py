@@ -10,6 +10,7 @@ import shutil
 import signal
 import socket
 import subprocess
+import tempfile
 import time
 
 import pytest
@@ -25,7 +26,7 @@ LISTENS = re.compile(r"listens on \S+:(\d+)")
 class Server:
     def __init__(self, directory, *args, port=0, prefix=()):
         self.dir = pathlib.Path(directory)
-        self.errors = open(f"{directory}.stderr", "w+b")
+        self.errors = tempfile.TemporaryFile()
         command = [*prefix, TERRACED, "--port", str(port), "--dir", str(directory), *args]
         self.process = subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
                                         stderr=self.errors)
@@ -51,8 +52,7 @@ class Server:
         return socket.create_connection(("127.0.0.1", self.port), timeout=20)
 
     def stderr(self):
-        self.errors.flush()
-        return pathlib.Path(self.errors.name).read_text(errors="replace")
+        return os.pread(self.errors.fileno(), 1 << 20, 0).decode(errors="replace")
 
     def kill(self):
         if self.process.poll() is None:
@@ -98,10 +98,14 @@ def start(tmp_path):
         return server
 
     yield start_one
+    said = ""
     for server in servers:
         server.kill()
+        said += server.stderr()
         server.errors.close()
     shutil.rmtree(tmp_path, ignore_errors=True)
+    for word in ("Sanitizer", "runtime error", "assertion"):
+        assert word not in said, said
 
 
 @pytest.fixture

@@ -273,3 +273,74 @@ TEST(a_walk_over_cold_rows_meets_all_of_them_in_both_directions)
     }
     fix_done(&fix);
 }
+
+TEST(a_large_group_that_was_dropped_is_freed_in_steps)
+{
+    struct fix fix;
+    struct store_stats stats;
+    char value[256] = {0};
+    fix_init(&fix);
+    store_poll(fix.store);
+    store_stats(fix.store, &stats);
+    uint64_t before = stats.hot_bytes;
+    store_begin(fix.store, 0);
+    for (int i = 0; i < 10000; i++) {
+        char key[16];
+        snprintf(key, sizeof key, "%05d", i);
+        ASSERT_RC(store_put(fix.store, data(&fix, "h"), text(key), bytes_of(value, sizeof value),
+                            &fix.err),
+                  RC_OK);
+    }
+    fix_write(&fix);
+    ASSERT_FALSE(store_busy(fix.store));
+
+    store_begin(fix.store, 0);
+    ASSERT_RC(store_group_drop(fix.store, data(&fix, "h"), &fix.err), RC_OK);
+    store_undo(fix.store);
+    ASSERT_EQ(store_group_state(fix.store, data(&fix, "h")).row_count, 10000);
+    store_check(fix.store);
+
+    store_begin(fix.store, 0);
+    ASSERT_RC(store_group_drop(fix.store, data(&fix, "h"), &fix.err), RC_OK);
+    fix_write(&fix);
+    ASSERT_EQ(store_group_state(fix.store, data(&fix, "h")).row_count, 0);
+    ASSERT_TRUE(store_busy(fix.store));
+    int polls = 0;
+    for (; store_busy(fix.store); polls++)
+        store_poll(fix.store);
+    ASSERT_GT(polls, 1);
+    store_stats(fix.store, &stats);
+    ASSERT_TRUE(stats.hot_bytes < before + 4096);
+    fix_done(&fix);
+}
+
+TEST(dropping_a_prefix_without_end_in_one_turn_is_refused_and_can_be_undone)
+{
+    struct fix fix;
+    struct bytes value;
+    enum rc rc = RC_OK;
+    int drops = 0;
+    fix_init(&fix);
+    store_begin(fix.store, 0);
+    ASSERT_RC(store_put(fix.store, meta(&fix, "a"), BYTES(""), BYTES("1"), &fix.err), RC_OK);
+    fix_write(&fix);
+
+    store_begin(fix.store, 0);
+    for (; rc == RC_OK && drops < 100000; drops++) {
+        ASSERT_RC(store_put(fix.store, meta(&fix, "b"), BYTES(""), BYTES("2"), &fix.err), RC_OK);
+        rc = store_prefix_drop(fix.store, fix.meta, &fix.err);
+    }
+    ASSERT_RC(rc, RC_TOO_BIG);
+    store_undo(fix.store);
+    store_begin(fix.store, 0);
+    ASSERT_RC(store_get(fix.store, meta(&fix, "a"), BYTES(""), &value, &fix.err), RC_OK);
+    ASSERT_RC(store_prefix_drop(fix.store, fix.meta, &fix.err), RC_OK);
+    for (int i = 0; i < 100000; i++) /* nothing is there any more */
+        ASSERT_RC(store_prefix_drop(fix.store, fix.meta, &fix.err), RC_OK);
+    fix_write(&fix);
+    fix_crash(&fix);
+    store_begin(fix.store, 0);
+    ASSERT_RC(store_get(fix.store, meta(&fix, "a"), BYTES(""), &value, &fix.err), RC_NOT_FOUND);
+    store_undo(fix.store);
+    fix_done(&fix);
+}

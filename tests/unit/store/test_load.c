@@ -1,0 +1,671 @@
+/* Loads over the engine in memory: without threads, so that a test decides when each step happens,
+ * and once with threads, for TSan. */
+#include "store/load.h"
+
+#include <stdio.h>
+
+#include "base/mem.h"
+#include "store/engine_memory.h"
+#include "test.h"
+
+#include "base/banned.h"
+
+enum { META = 1, DATA = 2, WAITERS_MAX = 8 };
+
+struct fix {
+    struct space_set spaces;
+    struct engine_memory *memory;
+    struct engine *engine;
+    struct hot hot;
+    struct loads loads;
+    uint32_t meta, data; /* slots */
+    struct load_waiter waiter[WAITERS_MAX];
+    int ready[WAITERS_MAX];
+    struct buf keep;
+    struct err err;
+    /* shared with the loader threads, under `lock` */
+    pthread_mutex_t lock;
+    pthread_cond_t changed;
+    int notify_count;
+};
+
+static void ready(struct load_waiter *waiter, void *arg)
+{
+    (void)waiter;
+    ++*(int *)arg;
+}
+
+static void notify(void *arg)
+{
+    struct fix *fix = arg;
+    pthread_mutex_lock(&fix->lock);
+    fix->notify_count++;
+    pthread_cond_signal(&fix->changed);
+    pthread_mutex_unlock(&fix->lock);
+}
+
+static void fix_init_threads(struct fix *fix, uint32_t thread_count)
+{
+    static const struct store_space spaces[] = {
+        {.number = META, .kind = SPACE_WHOLE, .name = "meta"},
+        {.number = DATA, .kind = SPACE_LENGTH, .name = "data"},
+    };
+    uint32_t meta, data;
+    *fix = (struct fix){.memory = engine_memory_new()};
+    pthread_mutex_init(&fix->lock, NULL);
+    pthread_cond_init(&fix->changed, NULL);
+    space_set_init(&fix->spaces);
+    for (size_t i = 0; i < ARRAY_LEN(spaces); i++)
+        ASSERT_OK(space_set_add(&fix->spaces, &spaces[i], &fix->err), &fix->err);
+    struct engine_options options = {
+        .dir = "engine", .spaces = &fix->spaces, .memory = fix->memory};
+    ASSERT_OK(engine_memory_ops.open(&options, &fix->engine, &fix->err), &fix->err);
+    hot_init(&fix->hot, &fix->spaces, 42, 0);
+    ASSERT_OK(hot_prefix_add(&fix->hot, META, BYTES("m"), &meta, &fix->err), &fix->err);
+    ASSERT_OK(hot_prefix_add(&fix->hot, DATA, BYTES("d"), &data, &fix->err), &fix->err);
+    fix->meta = fix->hot.prefix[meta].slot;
+    fix->data = fix->hot.prefix[data].slot;
+    ASSERT_OK(loads_init(&fix->loads, &fix->hot, fix->engine, &fix->spaces, thread_count, notify,
+                         fix, &fix->err),
+              &fix->err);
+    buf_init(&fix->keep, 1 << 20);
+    for (int i = 0; i < WAITERS_MAX; i++)
+        fix->waiter[i] =
+            (struct load_waiter){.ticket = (uint64_t)i, .ready = ready, .arg = &fix->ready[i]};
+}
+
+static void fix_init(struct fix *fix)
+{
+    fix_init_threads(fix, 0);
+}
+
+static void fix_done(struct fix *fix)
+{
+    for (int i = 0; i < WAITERS_MAX; i++) {
+        load_waiter_release(&fix->loads, &fix->waiter[i]);
+        load_waiter_done(&fix->waiter[i]);
+    }
+    loads_done(&fix->loads);
+    loads_done(&fix->loads); /* twice is allowed */
+    hot_done(&fix->hot);
+    fix->engine->ops->close(fix->engine);
+    engine_memory_free(fix->memory);
+    buf_done(&fix->keep);
+    pthread_mutex_destroy(&fix->lock);
+    pthread_cond_destroy(&fix->changed);
+}
+
+static struct bytes text(const char *s)
+{
+    return bytes_of(s, strlen(s));
+}
+
+/* One unit with one row: what a flush leaves. NULL deletes. */
+static void engine_put(struct fix *fix, uint8_t space, struct bytes key, struct bytes suffix,
+                       const char *value)
+{
+    struct buf group, full;
+    struct engine_unit *unit;
+    const struct engine_ops *ops = fix->engine->ops;
+    buf_init(&group, 1 << 17);
+    buf_init(&full, 1 << 17);
+    ASSERT_TRUE(buf_add(&group, space == META ? "m" : "d", 1) && buf_add_bytes(&group, key) &&
+                space_key_add(&fix->spaces, space, buf_bytes(&group), suffix, &full));
+    ASSERT_OK(ops->unit_open(fix->engine, &unit, &fix->err), &fix->err);
+    if (value)
+        ASSERT_OK(ops->unit_put(unit, buf_bytes(&full), text(value), &fix->err), &fix->err);
+    else
+        ASSERT_OK(ops->unit_delete(unit, buf_bytes(&full), &fix->err), &fix->err);
+    ASSERT_OK(ops->unit_apply(unit, &fix->err), &fix->err);
+    ops->unit_close(unit);
+    buf_done(&group);
+    buf_done(&full);
+}
+
+static void engine_fill(struct fix *fix, const char *key, int count)
+{
+    for (int i = 0; i < count; i++) {
+        char suffix[16];
+        snprintf(suffix, sizeof suffix, "%05d", i);
+        engine_put(fix, DATA, text(key), text(suffix), "cold");
+    }
+}
+
+static void want_meta(struct fix *fix, int waiter, const char *key)
+{
+    struct load_want want = {.kind = LOAD_ROW, .slot = fix->meta, .key = text(key)};
+    load_start(&fix->loads, &want, fix->hot.meter.mark, &fix->waiter[waiter]);
+}
+
+static void want_row(struct fix *fix, int waiter, const char *key, const char *suffix)
+{
+    struct load_want want = {.kind = LOAD_ROW,
+                             .slot = fix->data,
+                             .key = text(key),
+                             .has_from = true,
+                             .from = text(suffix)};
+    load_start(&fix->loads, &want, fix->hot.meter.mark, &fix->waiter[waiter]);
+}
+
+static void want_page(struct fix *fix, int waiter, const char *key, const char *from, bool reverse)
+{
+    struct load_want want = {.kind = LOAD_PAGE,
+                             .slot = fix->data,
+                             .key = text(key),
+                             .reverse = reverse,
+                             .has_from = from != NULL,
+                             .from = from ? text(from) : BYTES("")};
+    load_start(&fix->loads, &want, fix->hot.meter.mark, &fix->waiter[waiter]);
+}
+
+static void load_all(struct fix *fix)
+{
+    while (loads_step(&fix->loads))
+        continue;
+    loads_poll(&fix->loads);
+}
+
+static void release(struct fix *fix, int waiter)
+{
+    load_waiter_release(&fix->loads, &fix->waiter[waiter]);
+}
+
+static struct hot_row *meta_row(struct fix *fix, const char *key)
+{
+    return hot_row_find(&fix->hot, fix->meta, text(key), hot_hash(&fix->hot, fix->meta, text(key)));
+}
+
+static struct hot_group *data_group(struct fix *fix, const char *key)
+{
+    return hot_group_find(&fix->hot, fix->data, text(key),
+                          hot_hash(&fix->hot, fix->data, text(key)));
+}
+
+/* "cold", "hot", ..., "-" where there is none, "?" where it is not known. */
+static const char *at(struct fix *fix, const char *key, const char *suffix)
+{
+    static char value[32];
+    struct hot_group *group = data_group(fix, key);
+    struct tree_pos pos;
+    if (!group)
+        return "?";
+    tree_seek(&group->tree, text(suffix), &pos);
+    if (pos.exact) {
+        struct entry entry = block_entry(pos.block, pos.index);
+        snprintf(value, sizeof value, "%.*s", (int)entry.value.len, (const char *)entry.value.ptr);
+        return entry.flags & ENTRY_TOMB ? "-" : value;
+    }
+    tree_settle(&group->tree, &pos);
+    return tree_gap(&group->tree, &pos) ? "?" : "-";
+}
+
+static void hot_put(struct fix *fix, const char *key, const char *suffix, const char *value,
+                    uint32_t segment)
+{
+    struct tree_old old = {0};
+    struct hot_group *group = data_group(fix, key);
+    enum rc rc =
+        value ? tree_put(&group->tree, &fix->hot.meter, segment, text(suffix), text(value),
+                         &fix->keep, &old)
+              : tree_delete(&group->tree, &fix->hot.meter, segment, text(suffix), &fix->keep, &old);
+    ASSERT_RC(rc, RC_OK);
+    block_out_free(old.out, &fix->hot.meter);
+}
+
+static void evict_all(struct fix *fix, uint32_t horizon)
+{
+    for (int laps = 0; laps < 3;)
+        laps += hot_evict(&fix->hot, horizon, UINT64_MAX, UINT32_MAX).lap;
+}
+
+/* ---- what a load brings ---- */
+
+TEST(a_cold_row_is_brought_and_an_absent_one_is_known_to_be)
+{
+    struct fix fix;
+    fix_init(&fix);
+    engine_put(&fix, META, text("k"), text(""), "cold");
+    engine_put(&fix, DATA, text("h"), text("f"), "cold");
+    want_meta(&fix, 0, "k");
+    want_meta(&fix, 0, "none");
+    want_row(&fix, 0, "h", "f");
+    want_row(&fix, 0, "h", "g");
+    ASSERT_EQ(fix.waiter[0].pending_count, 4);
+    ASSERT_TRUE(loads_step(&fix.loads));
+    loads_poll(&fix.loads);
+    ASSERT_EQ(fix.ready[0], 0); /* not before all of them */
+    load_all(&fix);
+    ASSERT_EQ(fix.ready[0], 1);
+    ASSERT_RC(fix.waiter[0].rc, RC_OK);
+    ASSERT_BYTES(hot_row_value(meta_row(&fix, "k")), text("cold"));
+    ASSERT_TRUE(meta_row(&fix, "none")->value_bits & HOT_ROW_TOMB);
+    ASSERT_STR(at(&fix, "h", "f"), "cold");
+    ASSERT_STR(at(&fix, "h", "g"), "-");
+    ASSERT_STR(at(&fix, "h", "a"), "?");
+    ASSERT_EQ(fix.notify_count, 4);
+    fix_done(&fix);
+}
+
+TEST(what_is_known_is_not_loaded)
+{
+    struct fix fix;
+    fix_init(&fix);
+    engine_fill(&fix, "h", 3);
+    want_page(&fix, 0, "h", NULL, false);
+    load_all(&fix);
+    ASSERT_TRUE(tree_complete(&data_group(&fix, "h")->tree));
+    ASSERT_EQ(fix.loads.started_count, 1);
+    want_page(&fix, 1, "h", NULL, true);
+    want_page(&fix, 1, "h", "00001", false);
+    want_row(&fix, 1, "h", "00001");
+    want_row(&fix, 1, "h", "nothing");
+    ASSERT_EQ(fix.loads.started_count, 1);
+    ASSERT_EQ(fix.waiter[1].pending_count, 0);
+    ASSERT_EQ(fix.waiter[1].load_count, 0);
+    fix_done(&fix);
+}
+
+TEST(waiters_of_the_same_place_share_one_flight)
+{
+    struct fix fix;
+    fix_init(&fix);
+    engine_fill(&fix, "h", 3);
+    want_page(&fix, 0, "h", NULL, false);
+    want_page(&fix, 1, "h", NULL, false);
+    want_page(&fix, 1, "h", NULL, false); /* the same waiter again */
+    want_page(&fix, 2, "h", NULL, true);  /* another place */
+    ASSERT_EQ(fix.loads.started_count, 2);
+    ASSERT_EQ(fix.waiter[1].pending_count, 1);
+    load_all(&fix);
+    for (int i = 0; i < 3; i++)
+        ASSERT_EQ(fix.ready[i], 1);
+    fix_done(&fix);
+}
+
+TEST(pages_bring_a_large_group_piece_by_piece_from_both_ends)
+{
+    struct fix fix;
+    char last[16];
+    fix_init(&fix);
+    engine_fill(&fix, "h", LOAD_PAGE_ROWS_MAX * 3);
+    want_page(&fix, 0, "h", NULL, false);
+    load_all(&fix);
+    struct tree *tree = &data_group(&fix, "h")->tree;
+    ASSERT_EQ(tree_live(tree), LOAD_PAGE_ROWS_MAX);
+    ASSERT_STR(at(&fix, "h", "00000x"), "-");
+    snprintf(last, sizeof last, "%05d", LOAD_PAGE_ROWS_MAX - 1);
+    ASSERT_STR(at(&fix, "h", last), "cold");
+    want_page(&fix, 0, "h", NULL, true);
+    load_all(&fix);
+    ASSERT_EQ(tree_live(tree), 2 * LOAD_PAGE_ROWS_MAX);
+    ASSERT_EQ(tree->gap_count, 1);
+    want_page(&fix, 0, "h", last, false); /* begins with the row that is known already */
+    load_all(&fix);
+    ASSERT_EQ(tree_live(tree), 3 * LOAD_PAGE_ROWS_MAX - 1);
+    snprintf(last, sizeof last, "%05d", 2 * LOAD_PAGE_ROWS_MAX - 2);
+    want_page(&fix, 0, "h", last, false);
+    load_all(&fix);
+    ASSERT_TRUE(tree_complete(tree));
+    tree_check(tree);
+    fix_done(&fix);
+}
+
+TEST(a_bulk_load_brings_many_pages_at_once)
+{
+    struct fix fix;
+    fix_init(&fix);
+    engine_fill(&fix, "h", LOAD_PAGE_ROWS_MAX * 3);
+    struct load_want want = {.kind = LOAD_PAGE, .slot = fix.data, .key = text("h"), .bulk = true};
+    load_start(&fix.loads, &want, 0, &fix.waiter[0]);
+    load_all(&fix);
+    ASSERT_TRUE(tree_complete(&data_group(&fix, "h")->tree));
+    ASSERT_EQ(tree_live(&data_group(&fix, "h")->tree), LOAD_PAGE_ROWS_MAX * 3);
+    fix_done(&fix);
+}
+
+/* ---- races with changes, flushes and drops ---- */
+
+TEST(what_changed_after_the_start_wins)
+{
+    struct fix fix;
+    fix_init(&fix);
+    engine_fill(&fix, "h", 4);
+    want_page(&fix, 0, "h", NULL, false);
+    hot_put(&fix, "h", "00001", "hot", 1);
+    hot_put(&fix, "h", "00002", NULL, 1);
+    hot_put(&fix, "h", "00009", "new", 1);
+    load_all(&fix);
+    ASSERT_STR(at(&fix, "h", "00000"), "cold");
+    ASSERT_STR(at(&fix, "h", "00001"), "hot");
+    ASSERT_STR(at(&fix, "h", "00002"), "-");
+    ASSERT_STR(at(&fix, "h", "00009"), "new");
+    ASSERT_TRUE(tree_complete(&data_group(&fix, "h")->tree));
+    fix_done(&fix);
+}
+
+TEST(the_horizon_is_the_mark_of_the_oldest_load_in_flight)
+{
+    struct fix fix;
+    fix_init(&fix);
+    engine_put(&fix, META, text("a"), text(""), "cold");
+    meter_mark(&fix.hot.meter, 3);
+    want_meta(&fix, 0, "a");
+    meter_mark(&fix.hot.meter, 5);
+    want_meta(&fix, 0, "b");
+    ASSERT_EQ(loads_horizon(&fix.loads, 9), 3);
+    ASSERT_TRUE(loads_step(&fix.loads));
+    ASSERT_EQ(loads_horizon(&fix.loads, 9), 3); /* read, and not yet taken in */
+    loads_poll(&fix.loads);
+    ASSERT_EQ(loads_horizon(&fix.loads, 9), 5);
+    load_all(&fix);
+    ASSERT_EQ(loads_horizon(&fix.loads, 9), 9);
+    fix_done(&fix);
+}
+
+TEST(a_load_of_a_dropped_prefix_brings_nothing)
+{
+    struct fix fix;
+    fix_init(&fix);
+    engine_put(&fix, META, text("k"), text(""), "cold");
+    engine_fill(&fix, "h", 4);
+    want_meta(&fix, 0, "k");
+    want_page(&fix, 0, "h", NULL, false);
+    uint32_t meta = hot_prefix_drop(&fix.hot, 0, 1), data = hot_prefix_drop(&fix.hot, 1, 1);
+    hot_slot_release(&fix.hot, meta);
+    hot_slot_release(&fix.hot, data);
+    while (fix.hot.dead_count > 0 && hot_sweep(&fix.hot, 1000) && fix.hot.dead_count > 1)
+        continue;
+    ASSERT_TRUE(data_group(&fix, "h") != NULL); /* held by the load */
+    load_all(&fix);
+    ASSERT_EQ(fix.ready[0], 1);
+    ASSERT_TRUE(!meta_row(&fix, "k"));
+    ASSERT_EQ(tree_live(&data_group(&fix, "h")->tree), 0);
+    release(&fix, 0);
+    hot_sweep(&fix.hot, UINT32_MAX);
+    hot_sweep(&fix.hot, UINT32_MAX);
+    ASSERT_FALSE(fix.hot.slot[meta].used);
+    ASSERT_FALSE(fix.hot.slot[data].used);
+    ASSERT_EQ(fix.hot.table.entry_count, 0);
+    fix_done(&fix);
+}
+
+TEST(a_dropped_group_stays_empty_whatever_a_load_read)
+{
+    struct fix fix;
+    fix_init(&fix);
+    engine_fill(&fix, "h", 4);
+    want_page(&fix, 0, "h", NULL, false);
+    ASSERT_TRUE(loads_step(&fix.loads));
+    struct hot_group *group = data_group(&fix, "h");
+    tree_done(&group->tree, &fix.hot.meter);
+    tree_init(&group->tree, true);
+    hot_group_stamp(&fix.hot, group, 1);
+    load_all(&fix);
+    ASSERT_EQ(tree_live(&group->tree), 0);
+    ASSERT_TRUE(tree_complete(&group->tree));
+    fix_done(&fix);
+}
+
+/* ---- failures ---- */
+
+TEST(a_failure_reaches_every_waiter_and_leaves_the_place_cold)
+{
+    struct fix fix;
+    fix_init(&fix);
+    engine_fill(&fix, "h", 4);
+    engine_put(&fix, META, text("k"), text(""), "cold");
+    const enum engine_memory_op ops[] = {ENGINE_MEMORY_ITER_OPEN, ENGINE_MEMORY_ITER_NEXT,
+                                         ENGINE_MEMORY_GET};
+    for (size_t i = 0; i < ARRAY_LEN(ops); i++) {
+        engine_memory_arm(fix.memory, ops[i], i == 1 ? 3 : 1, 1, RC_IO);
+        want_page(&fix, 0, "h", NULL, false);
+        want_page(&fix, 1, "h", NULL, false);
+        if (ops[i] == ENGINE_MEMORY_GET) {
+            want_meta(&fix, 0, "k");
+            want_meta(&fix, 1, "k");
+        }
+        load_all(&fix);
+        for (int w = 0; w < 2; w++) {
+            ASSERT_RC(fix.waiter[w].rc, RC_IO);
+            ASSERT_TRUE(fix.waiter[w].err.text[0] != 0);
+            release(&fix, w);
+            ASSERT_RC(fix.waiter[w].rc, RC_OK);
+        }
+        ASSERT_EQ(fix.ready[0], (int)i + 1);
+        if (ops[i] != ENGINE_MEMORY_GET)
+            ASSERT_STR(at(&fix, "h", "00000"), "?");
+        ASSERT_TRUE(!meta_row(&fix, "k"));
+    }
+    ASSERT_EQ(fix.loads.failed_count, 3);
+    want_meta(&fix, 0, "k");
+    load_all(&fix);
+    ASSERT_BYTES(hot_row_value(meta_row(&fix, "k")), text("cold"));
+    fix_done(&fix);
+}
+
+TEST(every_failed_allocation_is_an_answer)
+{
+    bool failed = true;
+    for (int64_t count = 1; failed; count++) {
+        struct fix fix;
+        fix_init(&fix);
+        engine_fill(&fix, "h", 4);
+        engine_put(&fix, DATA, text("h"), text("large"),
+                   "01234567890123456789012345678901234567890123456789");
+        engine_put(&fix, META, text("k"), text(""), "cold");
+        want_page(&fix, 0, "h", NULL, false);
+        want_meta(&fix, 0, "k");
+        mem_fail_after(count);
+        load_all(&fix);
+        mem_fail_after(-1);
+        ASSERT_EQ(fix.ready[0], 1);
+        failed = fix.waiter[0].rc != RC_OK;
+        if (failed) {
+            ASSERT_RC(fix.waiter[0].rc, RC_NOMEM);
+            ASSERT_TRUE(fix.waiter[0].err.text[0] != 0);
+        }
+        if (data_group(&fix, "h"))
+            tree_check(&data_group(&fix, "h")->tree);
+        release(&fix, 0);
+        want_page(&fix, 0, "h", NULL, false);
+        want_meta(&fix, 0, "k");
+        load_all(&fix);
+        ASSERT_STR(at(&fix, "h", "00003"), "cold");
+        ASSERT_BYTES(hot_row_value(meta_row(&fix, "k")), text("cold"));
+        fix_done(&fix);
+        ASSERT_LT(count, 100);
+    }
+}
+
+/* ---- holding ---- */
+
+TEST(what_was_loaded_stays_until_the_waiter_lets_go)
+{
+    struct fix fix;
+    fix_init(&fix);
+    engine_fill(&fix, "h", 4);
+    engine_put(&fix, META, text("k"), text(""), "cold");
+    want_page(&fix, 0, "h", NULL, false);
+    want_meta(&fix, 0, "k");
+    want_meta(&fix, 1, "k");
+    load_all(&fix);
+    ASSERT_GT(fix.loads.pinned_bytes, 0);
+    evict_all(&fix, 0);
+    ASSERT_STR(at(&fix, "h", "00002"), "cold");
+    ASSERT_TRUE(meta_row(&fix, "k") != NULL);
+    release(&fix, 0);
+    evict_all(&fix, 0);
+    ASSERT_TRUE(!data_group(&fix, "h"));
+    ASSERT_TRUE(meta_row(&fix, "k") != NULL); /* the other waiter's */
+    release(&fix, 1);
+    evict_all(&fix, 0);
+    ASSERT_TRUE(!meta_row(&fix, "k"));
+    ASSERT_EQ(fix.loads.pinned_bytes, 0);
+    fix_done(&fix);
+}
+
+TEST(a_held_page_pins_only_what_it_brought)
+{
+    struct fix fix;
+    fix_init(&fix);
+    engine_fill(&fix, "h", LOAD_PAGE_ROWS_MAX * 4);
+    want_page(&fix, 0, "h", NULL, false);
+    load_all(&fix);
+    struct load_want want = {.kind = LOAD_PAGE,
+                             .slot = fix.data,
+                             .key = text("h"),
+                             .bulk = true,
+                             .has_from = true,
+                             .from = text("00255")};
+    load_start(&fix.loads, &want, 0, &fix.waiter[1]);
+    load_all(&fix);
+    ASSERT_EQ(tree_live(&data_group(&fix, "h")->tree), LOAD_PAGE_ROWS_MAX * 4);
+    release(&fix, 1);
+    evict_all(&fix, 0);
+    ASSERT_STR(at(&fix, "h", "00000"), "cold");
+    ASSERT_STR(at(&fix, "h", "00255"), "cold");
+    ASSERT_STR(at(&fix, "h", "00600"), "?");
+    fix_done(&fix);
+}
+
+TEST(over_the_limit_everybody_but_the_oldest_gives_back)
+{
+    struct fix fix;
+    fix_init(&fix);
+    engine_put(&fix, META, text("a"), text(""), "cold");
+    engine_put(&fix, META, text("b"), text(""), "cold");
+    want_meta(&fix, 1, "b"); /* the younger one comes first */
+    want_meta(&fix, 0, "a");
+    load_all(&fix);
+    loads_pin_limit(&fix.loads, fix.loads.pinned_bytes);
+    ASSERT_EQ(fix.loads.wounded_count, 0);
+    loads_pin_limit(&fix.loads, 1);
+    ASSERT_EQ(fix.loads.wounded_count, 1);
+    evict_all(&fix, 0);
+    ASSERT_TRUE(meta_row(&fix, "a") != NULL);
+    ASSERT_TRUE(!meta_row(&fix, "b"));
+    fix_done(&fix);
+}
+
+TEST(a_wounded_waiter_still_waits_for_what_is_in_flight)
+{
+    struct fix fix;
+    fix_init(&fix);
+    want_meta(&fix, 0, "old");
+    want_meta(&fix, 1, "a");
+    ASSERT_TRUE(loads_step(&fix.loads) && loads_step(&fix.loads));
+    loads_poll(&fix.loads);
+    want_meta(&fix, 1, "b");
+    fix.loads.pinned_bytes += 100; /* absent rows bring no bytes */
+    loads_pin_limit(&fix.loads, 1);
+    fix.loads.pinned_bytes -= 100;
+    ASSERT_EQ(fix.waiter[1].load_count, 1);
+    load_all(&fix);
+    ASSERT_EQ(fix.ready[1], 2);
+    fix_done(&fix);
+}
+
+TEST(a_waiter_may_go_at_any_time)
+{
+    for (int steps = 0; steps < 4; steps++) {
+        struct fix fix;
+        fix_init(&fix);
+        engine_fill(&fix, "h", 4);
+        want_page(&fix, 0, "h", NULL, false);
+        want_meta(&fix, 0, "k");
+        if (steps > 0)
+            ASSERT_TRUE(loads_step(&fix.loads));
+        if (steps > 1)
+            ASSERT_TRUE(loads_step(&fix.loads));
+        if (steps > 2)
+            loads_poll(&fix.loads);
+        release(&fix, 0);
+        if (steps < 2)
+            want_page(&fix, 1, "h", NULL, false); /* joins what nobody waits for */
+        load_all(&fix);
+        ASSERT_EQ(fix.ready[0], steps > 2);
+        ASSERT_EQ(fix.ready[1], steps < 2);
+        ASSERT_STR(at(&fix, "h", "00003"), "cold");
+        ASSERT_EQ(fix.loads.flight_count, 0);
+        release(&fix, 1);
+        ASSERT_TRUE(!data_group(&fix, "h")->loads);
+        ASSERT_EQ(fix.loads.held.entry_count, 0);
+        ASSERT_EQ(fix.loads.pinned_bytes, 0);
+        fix_done(&fix);
+    }
+}
+
+TEST(the_end_does_not_wait_for_what_is_queued)
+{
+    struct fix fix;
+    fix_init(&fix);
+    engine_fill(&fix, "h", 4);
+    want_page(&fix, 0, "h", NULL, false);
+    want_meta(&fix, 0, "k");
+    ASSERT_TRUE(loads_step(&fix.loads));
+    fix_done(&fix);
+}
+
+/* ---- threads ---- */
+
+static void notified(struct fix *fix, int *seen)
+{
+    pthread_mutex_lock(&fix->lock);
+    while (fix->notify_count == *seen)
+        pthread_cond_wait(&fix->changed, &fix->lock);
+    *seen = fix->notify_count;
+    pthread_mutex_unlock(&fix->lock);
+}
+
+TEST(loader_threads_bring_everything_once)
+{
+    enum { GROUPS = 20, ROWS = 50, ROUNDS = 5 };
+    struct fix fix;
+    int seen = 0;
+    char key[16];
+    fix_init_threads(&fix, 3);
+    for (int g = 0; g < GROUPS; g++) {
+        snprintf(key, sizeof key, "g%02d", g);
+        engine_fill(&fix, key, ROWS);
+    }
+    for (int round = 0; round < ROUNDS; round++) {
+        for (int g = 0; g < GROUPS; g++) {
+            snprintf(key, sizeof key, "g%02d", g);
+            want_page(&fix, g % WAITERS_MAX, key, NULL, g % 2);
+            want_meta(&fix, g % WAITERS_MAX, key);
+        }
+        while (fix.loads.flight_count > 0)
+            if (!loads_poll(&fix.loads))
+                notified(&fix, &seen);
+        for (int w = 0; w < WAITERS_MAX; w++) {
+            ASSERT_EQ(fix.waiter[w].pending_count, 0);
+            ASSERT_GE(fix.ready[w], round + 1);
+            ASSERT_RC(fix.waiter[w].rc, RC_OK);
+            release(&fix, w);
+        }
+        for (int g = 0; g < GROUPS; g++) {
+            snprintf(key, sizeof key, "g%02d", g);
+            ASSERT_EQ(tree_live(&data_group(&fix, key)->tree), ROWS);
+            ASSERT_TRUE(tree_complete(&data_group(&fix, key)->tree));
+        }
+        evict_all(&fix, 0);
+        ASSERT_EQ(fix.hot.table.entry_count, 0);
+    }
+    fix_done(&fix);
+}
+
+TEST(loader_threads_end_while_the_engine_is_slow)
+{
+    struct fix fix;
+    fix_init_threads(&fix, 2);
+    engine_fill(&fix, "h", 4);
+    engine_memory_gate(fix.memory, true);
+    want_page(&fix, 0, "h", NULL, false);
+    for (int i = 0; i < 20; i++) {
+        char key[16];
+        snprintf(key, sizeof key, "%d", i);
+        want_meta(&fix, 0, key);
+    }
+    engine_memory_gate(fix.memory, false);
+    fix_done(&fix);
+}
