@@ -48,6 +48,7 @@ struct engine_pressure {
     uint64_t l0_file_count; /* that lie over one another: what a read may have to look into */
     uint64_t debt_bytes;    /* compaction still to be done */
     bool compacting;
+    bool failed; /* had an error in the background and does not compact: only a new open helps */
 };
 
 struct engine_stats {

@@ -857,8 +857,9 @@ static void rocks_pressure(struct engine *engine, struct engine_pressure *ret_pr
     *ret_pressure = (struct engine_pressure){
         .l0_file_count = depth,
         .debt_bytes = property(rocks, "rocksdb.estimate-pending-compaction-bytes"),
-        .compacting = property(rocks, "rocksdb.num-running-compactions") > 0,
-    };
+        .compacting = property(rocks, "rocksdb.num-running-compactions") > 0};
+    ret_pressure->failed =
+        !ret_pressure->compacting && property(rocks, "rocksdb.background-errors") > 0;
 }
 
 static void rocks_stats(struct engine *engine, struct engine_stats *ret_stats)

@@ -551,7 +551,8 @@ void flush_ask(struct flush *flush, uint64_t segment)
 
 /* ---- steps ---- */
 
-static bool is_braked(struct flush *flush)
+/* RC_OK: go on. RC_BUSY: the engine has to catch up first. RC_IO: it never will. */
+static enum rc brake(struct flush *flush, struct err *err)
 {
     struct engine_pressure pressure = {0};
     flush->options.engine->ops->pressure(flush->options.engine, &pressure);
@@ -563,7 +564,11 @@ static bool is_braked(struct flush *flush)
     pthread_mutex_unlock(&flush->lock);
     if (changed)
         notify(flush);
-    return braked;
+    if (braked && pressure.failed)
+        return err_set(err, RC_IO,
+                       "the engine stopped compacting after an error of its own; its log tells "
+                       "which, and a restart opens it again");
+    return braked ? RC_BUSY : RC_OK;
 }
 
 static enum outcome state_step(struct flush *flush, struct err *err)
@@ -578,9 +583,11 @@ static enum outcome state_step(struct flush *flush, struct err *err)
         rc = step_sort(flush, err);
         break;
     case STATE_BUILD:
-        if (is_braked(flush))
+        rc = brake(flush, err);
+        if (rc == RC_BUSY)
             return OUTCOME_BRAKED;
-        rc = step_build(flush, err);
+        if (rc == RC_OK)
+            rc = step_build(flush, err);
         break;
     case STATE_APPLY:
         rc = step_apply(flush, err);

@@ -286,6 +286,26 @@ TEST(flush_takes_as_many_segments_as_it_has_room_for_runs)
     ASSERT_EQ(fix_status(&fix).unit_count, 1);
 }
 
+TEST(flush_says_why_it_waits_for_an_engine_that_will_never_catch_up)
+{
+    CLEANUP(fix_done) struct flush_fix fix;
+    fix_init(&fix, 1);
+    fix.options.l0_file_count_max = 8;
+    fix_open(&fix);
+    put_text(&fix, "g", "a", "1");
+    fix_seal(&fix);
+    engine_memory_pressure(fix.memory,
+                           &(struct engine_pressure){.l0_file_count = 9, .failed = true});
+    fix_flush(&fix);
+    ASSERT_GT(fix_status(&fix).failure_count, 0);
+    ASSERT_TRUE(strstr(fix_status(&fix).reason, "restart") != NULL);
+    ASSERT_EQ(flush_mark_segment(fix.flush), 0);
+    engine_memory_pressure(fix.memory, &(struct engine_pressure){0});
+    fix_run(&fix);
+    ASSERT_EQ(flush_mark_segment(fix.flush), 1);
+    ASSERT_EQ(fix_status(&fix).reason[0], 0);
+}
+
 TEST(flush_waits_while_the_engine_is_under_pressure)
 {
     CLEANUP(fix_done) struct flush_fix fix;
