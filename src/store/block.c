@@ -136,16 +136,19 @@ static void entry_put(uint8_t *to, uint8_t flags, struct bytes suffix, struct by
 
 /* ---- searching ---- */
 
-/* Byte order. Most suffixes differ in their first eight bytes: `head` is those of the wanted one.
- */
-static inline int suffix_cmp(struct bytes suffix, struct bytes wanted, uint64_t head)
+/* The first eight bytes as a number that orders as they do, filled up with zeros. What follows a
+ * short suffix in the block is read along, up to `end`, and masked. */
+static inline uint64_t head_of(struct bytes suffix, const uint8_t *end)
 {
-    if (LIKELY(suffix.len >= 8 && wanted.len >= 8)) {
-        uint64_t mine = be64_get(suffix.ptr);
-        if (mine != head)
-            return mine < head ? -1 : 1;
-    }
-    return bytes_cmp(suffix, wanted);
+    if (LIKELY(suffix.len >= 8))
+        return be64_get(suffix.ptr);
+    if (suffix.len == 0)
+        return 0;
+    if (LIKELY(end - suffix.ptr >= 8))
+        return be64_get(suffix.ptr) & UINT64_MAX << (64 - 8 * suffix.len);
+    uint8_t padded[8] = {0};
+    memcpy(padded, suffix.ptr, suffix.len);
+    return be64_get(padded);
 }
 
 static inline struct bytes suffix_at(const uint8_t *at)
@@ -159,13 +162,26 @@ static inline struct bytes suffix_at(const uint8_t *at)
     return bytes_of(at, len);
 }
 
+/* Most suffixes differ in their first eight bytes: `head` is those of the wanted one. */
+static inline int entry_cmp(const struct block *block, uint16_t index, struct bytes wanted,
+                            uint64_t head)
+{
+    const uint8_t *at = block_at(block, index);
+    struct bytes suffix = suffix_at(at);
+    const uint8_t *end = block_base(block) + block->size;
+    uint64_t mine = head_of(suffix, LIKELY(!(*at & ENTRY_OUT)) ? end : suffix.ptr + suffix.len);
+    if (LIKELY(mine != head))
+        return mine < head ? -1 : 1;
+    return bytes_cmp(suffix, wanted);
+}
+
 uint16_t block_find(const struct block *block, struct bytes suffix, bool *ret_exact)
 {
     uint16_t low = 0, high = block->count;
-    uint64_t head = suffix.len >= 8 ? be64_get(suffix.ptr) : 0;
+    uint64_t head = head_of(suffix, suffix.ptr + suffix.len);
     while (low < high) {
         uint16_t middle = (uint16_t)((low + high) / 2);
-        int order = suffix_cmp(suffix_at(block_at(block, middle)), suffix, head);
+        int order = entry_cmp(block, middle, suffix, head);
         if (order == 0) {
             *ret_exact = true;
             return middle;
@@ -299,24 +315,26 @@ enum block_answer block_insert(struct block **block_ptr, struct meter *meter, ui
     return BLOCK_OK;
 }
 
-bool block_replace(struct block *block, uint16_t index, bool tomb, struct bytes value)
+bool block_replace(struct block *block, uint16_t index, const struct entry *entry, bool tomb,
+                   struct bytes value)
 {
     uint8_t *at = block_at(block, index);
-    struct entry entry = block_entry(block, index);
-    ASSERT(!(entry.flags & ENTRY_OUT));
-    uint8_t flags = (uint8_t)((entry.flags & ENTRY_GAP) | (tomb ? ENTRY_TOMB : 0));
-    size_t len = entry_len(at), new_len = entry_len_for(flags, entry.suffix, value);
+    ASSERT(!(entry->flags & ENTRY_OUT));
+    uint8_t flags = (uint8_t)((entry->flags & ENTRY_GAP) | (tomb ? ENTRY_TOMB : 0));
+    const uint8_t *end = entry->flags & ENTRY_TOMB ? entry->suffix.ptr + entry->suffix.len
+                                                   : entry->value.ptr + entry->value.len;
+    size_t len = (size_t)(end - at), new_len = entry_len_for(flags, entry->suffix, value);
     if (new_len > len)
         return false;
     *at = flags;
     if (!tomb) {
-        uint8_t *to = at + (entry.suffix.ptr - at) + entry.suffix.len;
+        uint8_t *to = at + (entry->suffix.ptr - at) + entry->suffix.len;
         to += uvarint_put(to, value.len);
         if (value.len)
             memcpy(to, value.ptr, value.len);
     }
     block->garbage = (uint16_t)(block->garbage + len - new_len);
-    block->live = (uint16_t)(block->live + ((entry.flags & ENTRY_TOMB) != 0) - tomb);
+    block->live = (uint16_t)(block->live + ((entry->flags & ENTRY_TOMB) != 0) - tomb);
     return true;
 }
 

@@ -89,9 +89,11 @@ enum block_answer { BLOCK_OK, BLOCK_FULL, BLOCK_NOMEM };
 enum block_answer block_insert(struct block **block, struct meter *meter, uint16_t index,
                                uint8_t flags, struct bytes suffix, struct bytes value,
                                struct block_out *out);
-/* Puts another row or tombstone in the place of the entry, if that needs no more room than it has;
- * false: nothing was done. Neither may be out of line. Its interval stays as it is. */
-bool block_replace(struct block *block, uint16_t index, bool tomb, struct bytes value);
+/* Puts another row or tombstone in the place of the entry (as block_entry() gave it), if that needs
+ * no more room than it has; false: nothing was done. Neither may be out of line. Its interval stays
+ * as it is. */
+bool block_replace(struct block *block, uint16_t index, const struct entry *entry, bool tomb,
+                   struct bytes value);
 /* Removes; *ret_out (may be NULL: it is freed) takes what was out of line. */
 void block_remove(struct block **block, struct meter *meter, uint16_t index,
                   struct block_out **ret_out);

@@ -483,21 +483,22 @@ static bool old_keep(const struct entry *entry, struct buf *keep, struct tree_ol
 
 /* Puts another row or tombstone in the place of the entry at the position. */
 static void pos_replace(struct tree *tree, struct meter *meter, uint32_t segment,
-                        struct tree_pos *pos, uint8_t flags, struct bytes suffix,
-                        struct bytes value, struct block_out *out, struct block_out **ret_old_out)
+                        struct tree_pos *pos, const struct entry *entry, bool tomb,
+                        struct bytes suffix, struct bytes value, struct block_out *out,
+                        struct block_out **ret_old_out)
 {
-    uint8_t is = block_flags(pos->block, pos->index);
-    bool tomb = flags & ENTRY_TOMB;
+    uint8_t gap = entry->flags & ENTRY_GAP;
+    bool was_tomb = entry->flags & ENTRY_TOMB;
     *ret_old_out = NULL;
-    if (!out && !(is & ENTRY_OUT) && block_replace(pos->block, pos->index, tomb, value)) {
-        pos_live_add(tree, pos, (is & ENTRY_TOMB) / ENTRY_TOMB - tomb);
+    if (!out && !entry->out && block_replace(pos->block, pos->index, entry, tomb, value)) {
+        pos_live_add(tree, pos, was_tomb - tomb);
         block_stamp(pos->block, meter, segment);
         pos->block->ref = 1;
         return;
     }
     pos_remove(tree, meter, pos, ret_old_out);
-    pos_insert(tree, meter, segment, pos, (uint8_t)((flags & ENTRY_TOMB) | (is & ENTRY_GAP)),
-               suffix, value, out);
+    pos_insert(tree, meter, segment, pos, (uint8_t)((tomb ? ENTRY_TOMB : 0) | gap), suffix, value,
+               out);
 }
 
 enum rc tree_put(struct tree *tree, struct meter *meter, uint32_t segment, struct bytes suffix,
@@ -517,7 +518,7 @@ enum rc tree_put(struct tree *tree, struct meter *meter, uint32_t segment, struc
             block_out_free(out, meter);
             return RC_NOMEM;
         }
-        pos_replace(tree, meter, segment, &pos, 0, suffix, value, out, &ret_old->out);
+        pos_replace(tree, meter, segment, &pos, &entry, false, suffix, value, out, &ret_old->out);
         return RC_OK;
     }
     *ret_old = (struct tree_old){.kind = TREE_OLD_NONE};
@@ -568,7 +569,7 @@ enum rc tree_delete(struct tree *tree, struct meter *meter, uint32_t segment, st
         block_out_free(out, meter);
         return RC_NOMEM;
     }
-    pos_replace(tree, meter, segment, &pos, ENTRY_TOMB, suffix, suffix, out, &ret_old->out);
+    pos_replace(tree, meter, segment, &pos, &entry, true, suffix, suffix, out, &ret_old->out);
     return RC_OK;
 }
 
@@ -585,13 +586,14 @@ void tree_undo(struct tree *tree, struct meter *meter, uint32_t segment, struct 
     struct bytes value = bytes_of("", 0);
     if (!old->out && old->keep_len)
         value = bytes_of(keep->ptr + old->keep_offset, old->keep_len);
-    uint8_t flags = old->kind == TREE_OLD_TOMB ? ENTRY_TOMB : 0;
+    bool tomb = old->kind == TREE_OLD_TOMB;
     if (pos.exact) {
         struct block_out *gone;
-        pos_replace(tree, meter, segment, &pos, flags, suffix, value, old->out, &gone);
+        struct entry entry = block_entry(pos.block, pos.index);
+        pos_replace(tree, meter, segment, &pos, &entry, tomb, suffix, value, old->out, &gone);
         block_out_free(gone, meter);
     } else {
-        pos_insert(tree, meter, segment, &pos, flags, suffix, value, old->out);
+        pos_insert(tree, meter, segment, &pos, tomb ? ENTRY_TOMB : 0, suffix, value, old->out);
     }
     old->out = NULL;
 }

@@ -166,24 +166,30 @@ TEST(out_of_line_entries_need_memory)
     fix_done(&fix);
 }
 
+static bool replace(struct fix *fix, uint16_t index, bool tomb, struct bytes value)
+{
+    struct entry entry = block_entry(fix->block, index);
+    return block_replace(fix->block, index, &entry, tomb, value);
+}
+
 TEST(a_value_is_replaced_in_place_only_where_it_fits)
 {
     struct fix fix;
     fix_init(&fix);
     add(&fix, text("a"), text("12345"), ENTRY_GAP);
     add(&fix, text("b"), text("other"), 0);
-    ASSERT_TRUE(block_replace(fix.block, 0, false, text("54321")));
-    ASSERT_TRUE(block_replace(fix.block, 0, false, text("12")));
+    ASSERT_TRUE(replace(&fix, 0, false, text("54321")));
+    ASSERT_TRUE(replace(&fix, 0, false, text("12")));
     ASSERT_EQ(fix.block->garbage, 3);
-    ASSERT_FALSE(block_replace(fix.block, 0, false, text("123456")));
+    ASSERT_FALSE(replace(&fix, 0, false, text("123456")));
     ASSERT_STR(shown(fix.block), "?a=12 b=other ");
     block_check(fix.block);
-    ASSERT_TRUE(block_replace(fix.block, 0, true, text("")));
+    ASSERT_TRUE(replace(&fix, 0, true, text("")));
     ASSERT_STR(shown(fix.block), "?-a= b=other ");
     ASSERT_EQ(fix.block->live, 1);
     block_check(fix.block);
-    ASSERT_FALSE(block_replace(fix.block, 0, false, text("")));
-    ASSERT_TRUE(block_replace(fix.block, 0, true, text("")));
+    ASSERT_FALSE(replace(&fix, 0, false, text("")));
+    ASSERT_TRUE(replace(&fix, 0, true, text("")));
     block_remove(&fix.block, &fix.meter, 0, NULL);
     block_check(fix.block);
     fix_done(&fix);
@@ -343,7 +349,7 @@ TEST(a_block_agrees_with_a_plain_array)
         ASSERT_EQ(exact, lens[key] > 0);
         if (exact && rand_below(&rand, 2)) {
             if (!block_entry(fix.block, index).out && len + 1 <= BLOCK_INLINE_MAX - 8 &&
-                block_replace(fix.block, index, false, bytes_of(zeros, len)))
+                replace(&fix, index, false, bytes_of(zeros, len)))
                 lens[key] = len + 1;
         } else if (exact) {
             block_remove(&fix.block, &fix.meter, index, NULL);
