@@ -521,7 +521,7 @@ static bool thread_is_needed(const struct journal *journal)
 {
     return journal->idle &&
            (journal->durability == DURABILITY_ALWAYS || journal->prev || journal->notify_due ||
-            journal->kept_bytes >= journal->options.unsynced_bytes_max / 4 ||
+            journal->cur->len - journal->cur->synced >= journal->options.unsynced_bytes_max / 4 ||
             !journal->cur->entry_synced);
 }
 
