@@ -71,8 +71,9 @@ struct frozen {
 
 struct sim {
     uint64_t seed, event;
-    uint64_t weight[SIM_EVENT_KINDS], weight_sum, mood_end; /* how often what happens, for now */
-    uint32_t focus[SIM_FOCUS];                              /* groups that are used most, for now */
+    uint64_t weight[SIM_EVENT_KINDS], weight_sum,
+        mood_end;              /* how often what happens, until the mood changes */
+    uint32_t focus[SIM_FOCUS]; /* groups that are used most until then */
     struct rand rand;
     struct file_sim *files;
     struct engine_memory *memory;
