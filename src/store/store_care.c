@@ -61,10 +61,9 @@ bool store_wait(struct store *store, struct load_waiter *waiter)
     ASSERT(!store->open);
     for (size_t i = 0; i < store->want_count; i++) {
         struct load_want want = want_of(store, &store->want[i]);
-        if (!store->hot.slot[want.slot].complete)
-            load_start(&store->loads, &want, store->hot.meter.mark, waiter);
-        else if (!hot_slot_whole(&store->hot, want.slot))
-            load_start(&store->loads, &want, store->hot.meter.mark, waiter);
+        if (store->hot.slot[want.slot].complete && hot_slot_whole(&store->hot, want.slot))
+            continue; /* a row that is not in the table does not exist */
+        load_start(&store->loads, &want, store->hot.meter.mark, waiter);
     }
     store->want_count = 0;
     return waiter->pending_count > 0;
