@@ -25,6 +25,7 @@ static enum rc signals_open(int *ret_fd, struct err *err)
     sigemptyset(&set);
     sigaddset(&set, SIGTERM);
     sigaddset(&set, SIGINT);
+    sigaddset(&set, SIGHUP);
     if (sigprocmask(SIG_BLOCK, &set, NULL) != 0 || signal(SIGPIPE, SIG_IGN) == SIG_ERR)
         return err_set(err, RC_IO, "could not set signals: %s", strerror(errno));
     int fd = signalfd(-1, &set, SFD_CLOEXEC | SFD_NONBLOCK);
@@ -40,7 +41,7 @@ static bool is_loopback(const char *address)
            strcmp(address, "localhost") == 0;
 }
 
-static void banner_print(const struct options *options, uint16_t port)
+static void banner_print(struct config *config, uint16_t port)
 {
     printf("Terrace listens on %s:%u\n"
            "  data directory  %s\n"
@@ -49,43 +50,64 @@ static void banner_print(const struct options *options, uint16_t port)
            "                  redis-cli -p %u GET hello\n"
            "                  redis-cli -p %u INFO tiers\n"
            "  stop            Ctrl-C\n",
-           options->bind, port, options->dir, durability_name(options->durability), port, port,
+           config->bind.text[0], port, config->dir, durability_name(config->durability), port, port,
            port);
     fflush(stdout);
-    if (!is_loopback(options->bind))
-        log_warn("everybody who reaches %s can read and write: there are no passwords yet",
-                 options->bind);
+    if (!is_loopback(config->bind.text[0]) && config->requirepass[0] == 0 &&
+        !config->protected_mode)
+        log_warn("everybody who reaches %s can read and write: set requirepass",
+                 config->bind.text[0]);
 }
 
-static enum rc serve(const struct options *options, struct loop *loop, struct store *store,
+static void wish_answer(enum config_wish wish)
+{
+    if (wish == CONFIG_WISH_VERSION)
+        printf("terraced %s\n", server_version());
+    else
+        config_print(wish, stdout);
+}
+
+static enum rc log_start(const struct config *config, struct err *err)
+{
+    log_level_set(config_log_level(config));
+    if (config->logfile[0] && !log_open(config->logfile))
+        return err_set(err, RC_IO, "could not open the log file %s: %s", config->logfile,
+                       strerror(errno));
+    return RC_OK;
+}
+
+static enum rc serve(struct config *config, struct loop *loop, struct store *store,
                      const struct clock *clock, int signal_fd, struct err *err)
 {
     struct server *server = NULL;
     enum rc rc = server_new(&(struct server_options){.loop = loop,
                                                      .store = store,
                                                      .clock = clock,
-                                                     .config = options,
+                                                     .config = config,
                                                      .signal_fd = signal_fd},
                             &server, err);
     if (rc != RC_OK)
         return rc;
-    banner_print(options, server_port(server));
+    banner_print(config, server_port(server));
     rc = server_run(server, err);
     server_free(server);
     return rc;
 }
 
-static enum rc store_start(const struct options *options, struct loop *loop,
+static enum rc store_start(struct config *config, struct loop *loop,
                            const struct clock *clock, struct store **ret_store, struct err *err)
 {
-    return store_open(&(struct store_options){.dir = options->dir,
+    return store_open(&(struct store_options){.dir = config->dir,
                                               .spaces = types_spaces,
                                               .space_count = TYPES_SPACE_COUNT,
-                                              .engine = options->engine,
+                                              .engine = config->engine,
                                               .clock = clock,
-                                              .hot_memory_bytes = options->hot_memory_bytes,
-                                              .disk_reserve_bytes = options->disk_reserve_bytes,
-                                              .durability = options->durability,
+                                              .hot_memory_bytes = config->hot_memory_bytes,
+                                              .disk_reserve_bytes = config->disk_reserve_bytes,
+                                              .durability = config->durability,
+                                              .cache_bytes = config->cache_bytes,
+                                              .loader_count = config->loader_count,
+                                              .flush_age_ms = config->flush_age_ms,
                                               .wake = loop_wake,
                                               .wake_arg = loop},
                       ret_store, err);
@@ -94,30 +116,35 @@ static enum rc store_start(const struct options *options, struct loop *loop,
 int main(int argc, char **argv)
 {
     struct err err = {0};
-    struct options options;
+    struct config config;
     struct clock clock;
     struct loop *loop = NULL;
     struct store *store = NULL;
+    enum config_wish wish;
     int signal_fd = -1;
 
-    options_init(&options);
-    enum rc rc = options_parse(&options, argc, argv, &err);
-    if (rc == RC_OK && options.help) {
-        options_help(stdout);
+    config_init(&config, NULL);
+    enum rc rc = config_load(&config, argc, argv, &wish, &err);
+    if (rc == RC_OK && wish != CONFIG_WISH_RUN) {
+        wish_answer(wish);
+        config_done(&config);
         return 0;
     }
     clock_init(&clock);
+    if (rc == RC_OK)
+        rc = log_start(&config, &err);
     if (rc == RC_OK)
         rc = signals_open(&signal_fd, &err);
     if (rc == RC_OK)
         rc = loop_open(&loop, &err);
     if (rc == RC_OK)
-        rc = store_start(&options, loop, &clock, &store, &err);
+        rc = store_start(&config, loop, &clock, &store, &err);
     if (rc == RC_OK)
-        rc = serve(&options, loop, store, &clock, signal_fd, &err);
+        rc = serve(&config, loop, store, &clock, signal_fd, &err);
     struct err close_err = {0};
     enum rc closed = store_close(store, &close_err);
     loop_close(loop);
+    config_done(&config);
     if (signal_fd >= 0)
         close(signal_fd);
     if (rc != RC_OK)

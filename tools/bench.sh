@@ -1,8 +1,17 @@
 #!/bin/bash
-# bench.sh BUILD_DIR [AREA]: runs bench_AREA, or every bench program that was built.
+# bench.sh BUILD_DIR [AREA]: runs bench_AREA, or every bench program that was built. The area server is
+# tools/bench_server.py; it runs last, and OPTIONS="--only set,get --p 16" makes it short.
 set -eu
 build=$1
 area=${2:-}
+bench_server() {
+    # shellcheck disable=SC2086
+    /usr/bin/python3 "$(dirname "$0")/bench_server.py" --build "$build" ${OPTIONS:-}
+}
+if [ "$area" = server ]; then
+    bench_server
+    exit
+fi
 if [ -n "$area" ]; then
     exec "$build/bench_$area"
 fi
@@ -11,3 +20,5 @@ for program in "$build"/bench_*; do
     echo "== ${program##*/}"
     "$program"
 done
+echo "== bench_server.py"
+bench_server

@@ -56,12 +56,16 @@ need_test() {
     need python3 test -x "$python"
     need python3-pytest has_module pytest
     need python3-redis has_module redis
+    need python3-hypothesis has_module hypothesis
+    need redis-server has redis-server
+    need nodejs has node
+    need npm has npm
 }
 
 case $goal in
 build) need_build ;;
 test) need_build && need_test ;;
-bench) need_build && need redis-tools has redis-benchmark ;;
+bench) need_build && need redis-tools has redis-benchmark && need redis-server has redis-server ;;
 check)
     need_build
     need_test
@@ -74,17 +78,37 @@ check)
     ;;
 esac
 
-[ ${#missing[@]} -eq 0 ] && exit 0
+install_missing() {
+    echo "installing: ${missing[*]}"
+    if ! has apt-get >/dev/null; then
+        echo "there is no apt-get here; please install them by hand" >&2
+        exit 1
+    fi
+    local as_root=()
+    if [ "$(id -u)" -ne 0 ]; then
+        as_root=(sudo)
+    fi
+    "${as_root[@]}" apt-get update -q
+    "${as_root[@]}" env DEBIAN_FRONTEND=noninteractive apt-get install -y -q \
+        --no-install-recommends "${missing[@]}"
+}
 
-echo "installing: ${missing[*]}"
-if ! has apt-get >/dev/null; then
-    echo "there is no apt-get here; please install them by hand" >&2
-    exit 1
+# The client of tests/wire/test_clients.py. Version 6 speaks RESP3 and needs node 20; Debian 12 has 18.
+install_ioredis() {
+    local dir version=5.11.1
+    dir=$(dirname "$0")/../build-node
+    [ -d "$dir/node_modules/ioredis" ] && return 0
+    if [ "$(node -p 'parseInt(process.versions.node)')" -ge 20 ]; then
+        version=6.0.0
+    fi
+    echo "installing: ioredis $version in build-node"
+    mkdir -p "$dir"
+    npm install --prefix "$dir" --no-audit --no-fund --silent "ioredis@$version"
+}
+
+if [ ${#missing[@]} -ne 0 ]; then
+    install_missing
 fi
-as_root=()
-if [ "$(id -u)" -ne 0 ]; then
-    as_root=(sudo)
+if [ "$goal" = test ]; then
+    install_ioredis
 fi
-"${as_root[@]}" apt-get update -q
-"${as_root[@]}" env DEBIAN_FRONTEND=noninteractive apt-get install -y -q \
-    --no-install-recommends "${missing[@]}"

@@ -333,6 +333,16 @@ static enum rc real_free_bytes(struct files *files, const char *path, uint64_t *
     return RC_OK;
 }
 
+static enum rc real_mode_copy(struct file *file, const char *from, struct err *err)
+{
+    struct stat found;
+    if (stat(from, &found) != 0)
+        return errno == ENOENT ? RC_OK : fail(err, "stat", from);
+    if (fchmod(fd_of(file), found.st_mode & 07777) != 0)
+        return fail(err, "set the permissions of", file->path);
+    return RC_OK;
+}
+
 static const struct file_ops real_ops = {
     .name = "real",
     .open = real_open,
@@ -351,6 +361,7 @@ static const struct file_ops real_ops = {
     .sync_dir = real_sync_dir,
     .list = real_list,
     .free_bytes = real_free_bytes,
+    .mode_copy = real_mode_copy,
 };
 const struct files files_real = {.ops = &real_ops};
 
@@ -485,12 +496,16 @@ enum rc files_read_all(struct files *files, const char *path, struct buf *to, st
     return read_into(file, file_bytes, to, err);
 }
 
-static enum rc write_new(struct files *files, const char *path, struct bytes content,
-                         struct err *err)
+/* The permissions come before the content: it may be a secret. */
+static enum rc write_new(struct files *files, const char *path, const char *mode_from,
+                         struct bytes content, struct err *err)
 {
     CLEANUP(file_closep) struct file *file = NULL;
 
     enum rc rc = file_open(files, path, FILE_WRITE | FILE_CREATE | FILE_TRUNCATE, &file, err);
+    if (rc != RC_OK)
+        return rc;
+    rc = files->ops->mode_copy ? files->ops->mode_copy(file, mode_from, err) : RC_OK;
     if (rc != RC_OK)
         return rc;
     rc = file_write(file, 0, content, err);
@@ -506,7 +521,7 @@ enum rc files_replace(struct files *files, const char *path, struct bytes conten
     if (len < 0 || (size_t)len >= sizeof name)
         return err_set(err, RC_TOO_BIG, "path \"%.100s...\" is too long", path);
 
-    enum rc rc = write_new(files, name, content, err);
+    enum rc rc = write_new(files, name, path, content, err);
     if (rc == RC_OK)
         rc = files_rename(files, name, path, err);
     if (rc != RC_OK) {

@@ -49,6 +49,8 @@ struct file_ops { /* one row a backend; members as the functions below */
                     struct err *err);
     enum rc (*free_bytes)(struct files *files, const char *path, uint64_t *ret_bytes,
                           struct err *err);
+    /* The permissions of another file, if it exists. NULL: this backend has none. */
+    enum rc (*mode_copy)(struct file *file, const char *from, struct err *err);
 };
 
 struct files { /* embedded first in a backend's own struct */
@@ -99,6 +101,7 @@ enum rc files_free_bytes(struct files *files, const char *path, uint64_t *ret_by
 /* The whole file, at most buf's limit (else RC_TOO_BIG). */
 enum rc files_read_all(struct files *files, const char *path, struct buf *to,
                        struct err *err) NODISCARD;
-/* Writes to a temporary name, syncs, renames over path, syncs the directory: all or nothing. */
+/* Writes to a temporary name, syncs, renames over path, syncs the directory: all or nothing. The
+ * permissions stay those of the file that was there. */
 enum rc files_replace(struct files *files, const char *path, struct bytes content,
                       struct err *err) NODISCARD;

@@ -29,13 +29,19 @@ enum {
 
     RESP_ARG_COUNT_MAX = 1024 * 1024,
     RESP_BULK_BYTES_MAX = 512 * 1024 * 1024,
+    RESP_LIMITED_ARG_COUNT_MAX = 10,             /* before AUTH */
+    RESP_LIMITED_BULK_BYTES_MAX = 16 * 1024,
     RESP_LINE_BYTES_MAX = 64 * 1024,        /* an inline command, or the line with a length */
     CONN_IN_BYTES_MAX = 1024 * 1024 * 1024, /* the largest request */
     CONN_REPLY_ONE_BYTES_MAX = 1024 * 1024 * 1024,
-    CONN_REPLY_BYTES_MAX =
-        256 * 1024 * 1024,    /* not yet sent; then the connection's commands wait */
-    CONN_REQUESTS_MAX = 1024, /* of one connection, parsed and not answered */
-    SERVER_CLIENTS_MAX = 10000,
+    MULTI_BYTES_MAX = 512 * 1024 * 1024, /* queued by one MULTI */
+
+    CONFIG_FILE_BYTES_MAX = 1024 * 1024,
+    CONFIG_INCLUDE_DEPTH_MAX = 8,
+    CONFIG_WORDS_MAX = 64,         /* of a line */
+    CONFIG_VALUE_BYTES_MAX = 4096, /* of a text */
+    CONFIG_LIST_MAX = 16,
+    CONFIG_LIST_TEXT_BYTES_MAX = 255,
 };
 _Static_assert(STORE_VALUE_BYTES_MAX < (1 << 30), "a hot entry holds 30 bits of value length");
 _Static_assert((uint64_t)STORE_COMMIT_BYTES_MAX + (1 << 20) < INT32_MAX,

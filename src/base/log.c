@@ -1,6 +1,7 @@
 #include "base/log.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <stdarg.h>
 #include <stdatomic.h>
 #include <stdio.h>
@@ -23,6 +24,16 @@ void log_level_set(enum log_level level)
 enum log_level log_level(void)
 {
     return (enum log_level)atomic_load_explicit(&level_now, memory_order_relaxed);
+}
+
+bool log_open(const char *path)
+{
+    int fd = open(path, O_WRONLY | O_APPEND | O_CREAT | O_CLOEXEC, 0644);
+    if (fd < 0)
+        return false;
+    bool done = dup2(fd, STDERR_FILENO) >= 0;
+    close(fd);
+    return done;
 }
 
 static const char *level_name(enum log_level level)

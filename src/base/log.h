@@ -4,12 +4,17 @@
  * write. The level is the one file-scope variable of the project. */
 #pragma once
 
+#include <stdbool.h>
+
 #include "base/macros.h"
 
 enum log_level { LOG_DEBUG, LOG_INFO, LOG_WARN, LOG_ERROR, LOG_NONE };
 
 void log_level_set(enum log_level level);
 enum log_level log_level(void);
+/* Lines go to the end of this file from now on (standard error is redirected). False: it could not
+ * be opened, and nothing has changed. */
+bool log_open(const char *path) NODISCARD;
 void log_line(enum log_level level, const char *format, ...) PRINTF_LIKE(2, 3);
 
 #define log_debug(...) log_line(LOG_DEBUG, __VA_ARGS__)

@@ -12,7 +12,7 @@
 #include "base/mem.h"
 #include "cli/cli.h"
 #include "cli/print.h"
-#include "server/resp.h"
+#include "server/resp_out.h"
 
 #include "base/banned.h"
 

@@ -23,9 +23,12 @@ static const struct {
 
 static const struct {
     const char *name;
+    const char *syntax;
     const char *summary;
 } commands[] = {
-#define CMD(name, arity, flags, first, last, step, handler, summary) {name, summary},
+#define CMD(name, arity, flags, first, last, step, numkeys, handler, group, since, complexity, \
+            syntax, summary)                                                                   \
+    {name, syntax, summary},
 #include "server/commands.def"
 #undef CMD
 };
@@ -54,7 +57,7 @@ static int help(void)
            "  terrace ping|info [-h HOST] [-p PORT]\n\n"
            "Commands of this server:\n");
     for (size_t i = 0; i < ARRAY_LEN(commands); i++)
-        printf("  %-10s %s\n", commands[i].name, commands[i].summary);
+        printf("  %s %s\n      %s\n", commands[i].name, commands[i].syntax, commands[i].summary);
     printf("\n  inspect --key takes a key as text, or its bytes as 0x and hex digits.\n");
     return 0;
 }

@@ -5,7 +5,7 @@
 #include <stdio.h>
 
 #include "base/codec.h"
-#include "types/key.h"
+#include "types/meta.h"
 #include "types/spaces.h"
 
 #include "base/banned.h"

@@ -1,32 +1,102 @@
 #include "server/cmd.h"
 
 #include <ctype.h>
+#include <math.h>
 #include <stdio.h>
 #include <strings.h>
 
+#include "base/mem.h"
+#include "types/number.h"
+
 #include "base/banned.h"
 
-enum { UNKNOWN_SHOWN_BYTES = 128 };
+enum {
+    UNKNOWN_SHOWN_BYTES = 128,
+    NAME_BYTES_MAX = 48, /* "CONTAINER|SUBCOMMAND" */
+    SLOTS = 1024,        /* of the table by name: a power of two, at least twice the commands */
+};
 
 static const struct cmd cmds[] = {
-#define CMD(name, arity, flags, first, last, step, handler, summary) \
-    {name, arity, flags, first, last, step, handler, summary},
+#define CMD(name, arity, flags, first, last, step, numkeys, handler, group, since, complexity, \
+            syntax, summary)                                                                   \
+    {name,    arity, flags, first,      last,   step,   numkeys,                               \
+     handler, group, since, complexity, syntax, summary},
 #include "server/commands.def"
 #undef CMD
 };
+_Static_assert(2 * ARRAY_LEN(cmds) <= SLOTS, "the table of commands has room");
 
-bool cmd_arg_is(struct bytes arg, const char *word)
+/* ---- by name ---- */
+
+struct cmd_table {
+    const struct cmd *slot[SLOTS];
+};
+
+static size_t name_hash(const char *name, size_t len)
 {
-    size_t len = strlen(word);
-    return arg.len == len && strncasecmp((const char *)arg.ptr, word, len) == 0;
+    uint64_t hash = len;
+    for (size_t i = 0; i < len; i++)
+        hash = (hash ^ (uint8_t)name[i]) * UINT64_C(0x9E3779B97F4A7C15);
+    return (size_t)(hash >> 32) & (SLOTS - 1);
 }
 
-const struct cmd *cmd_find(struct bytes name)
+struct cmd_table *cmd_table_new(void)
 {
-    for (size_t i = 0; i < ARRAY_LEN(cmds); i++)
-        if (cmd_arg_is(name, cmds[i].name))
-            return &cmds[i];
+    struct cmd_table *table = mem_zalloc(sizeof *table);
+    for (size_t i = 0; i < ARRAY_LEN(cmds); i++) {
+        size_t len = strlen(cmds[i].name), at = name_hash(cmds[i].name, len);
+        ASSERT(len < NAME_BYTES_MAX);
+        while (table->slot[at])
+            at = (at + 1) & (SLOTS - 1);
+        table->slot[at] = &cmds[i];
+    }
+    return table;
+}
+
+void cmd_table_free(struct cmd_table *table)
+{
+    mem_free(table);
+}
+
+static const struct cmd *upper_find(const struct cmd_table *table, const char *name, size_t len)
+{
+    for (size_t at = name_hash(name, len); table->slot[at]; at = (at + 1) & (SLOTS - 1))
+        if (memcmp(table->slot[at]->name, name, len) == 0 && table->slot[at]->name[len] == 0)
+            return table->slot[at];
     return NULL;
+}
+
+/* Appends in upper case; 0: too long for any command. */
+static size_t upper_add(char to[NAME_BYTES_MAX], size_t len, struct bytes word)
+{
+    if (word.len >= NAME_BYTES_MAX - len)
+        return 0;
+    for (size_t i = 0; i < word.len; i++)
+        to[len + i] =
+            (char)(word.ptr[i] >= 'a' && word.ptr[i] <= 'z' ? word.ptr[i] - 32 : word.ptr[i]);
+    return len + word.len;
+}
+
+const struct cmd *cmd_find_name(const struct cmd_table *table, struct bytes name)
+{
+    char upper[NAME_BYTES_MAX];
+    size_t len = upper_add(upper, 0, name);
+    return len > 0 ? upper_find(table, upper, len) : NULL;
+}
+
+const struct cmd *cmd_find(const struct cmd_table *table, const struct bytes *argv, size_t argc)
+{
+    char upper[NAME_BYTES_MAX];
+    size_t len = upper_add(upper, 0, argv[0]);
+    const struct cmd *cmd = len > 0 ? upper_find(table, upper, len) : NULL;
+    if (!cmd || strchr(cmd->name, '|'))
+        return NULL;
+    if (!(cmd->flags & CMD_CONTAINER) || argc < 2)
+        return cmd;
+    upper[len++] = '|';
+    len = upper_add(upper, len, argv[1]);
+    const struct cmd *sub = len > 0 ? upper_find(table, upper, len) : NULL;
+    return sub ? sub : cmd;
 }
 
 const struct cmd *cmd_list(size_t *ret_count)
@@ -35,44 +105,126 @@ const struct cmd *cmd_list(size_t *ret_count)
     return cmds;
 }
 
-enum rc cmd_syntax_error(struct cmd_ctx *ctx)
-{
-    return err_set(ctx->err, RC_INVALID, "syntax error");
-}
+/* ---- errors ---- */
 
-enum rc cmd_arity_error(struct cmd_ctx *ctx)
+void cmd_arity_text(struct cmd_ctx *ctx)
 {
-    char name[32];
+    char name[NAME_BYTES_MAX];
     size_t len = strnlen(ctx->cmd->name, sizeof name - 1);
     for (size_t i = 0; i < len; i++)
         name[i] = (char)tolower((unsigned char)ctx->cmd->name[i]);
     name[len] = 0;
-    return err_set(ctx->err, RC_INVALID, "wrong number of arguments for '%s' command", name);
+    (void)err_set(ctx->err, RC_INVALID, "wrong number of arguments for '%s' command", name);
 }
 
-/* Redis prints both as C strings, and stops after 128 bytes of arguments. */
+/* As Redis prints what a client sent: a C string, at most 128 bytes. */
+static int shown_len(struct bytes arg)
+{
+    const uint8_t *end = memchr(arg.ptr, 0, arg.len);
+    size_t len = end ? (size_t)(end - arg.ptr) : arg.len;
+    return (int)(len < UNKNOWN_SHOWN_BYTES ? len : UNKNOWN_SHOWN_BYTES);
+}
+
 static enum rc unknown_error(struct cmd_ctx *ctx)
 {
     char args[2 * UNKNOWN_SHOWN_BYTES] = "";
     size_t len = 0;
     for (size_t i = 1; i < ctx->argc && len < UNKNOWN_SHOWN_BYTES; i++) {
         size_t shown = UNKNOWN_SHOWN_BYTES - len;
-        if (shown > ctx->argv[i].len)
-            shown = ctx->argv[i].len;
+        if (shown > (size_t)shown_len(ctx->argv[i]))
+            shown = (size_t)shown_len(ctx->argv[i]);
         int added = snprintf(args + len, sizeof args - len, "'%.*s' ", (int)shown,
                              (const char *)ctx->argv[i].ptr);
         len += added > 0 ? (size_t)added : 0;
     }
-    size_t name_len = ctx->argv[0].len;
     return err_set(ctx->err, RC_INVALID, "unknown command '%.*s', with args beginning with: %s",
-                   (int)(name_len < UNKNOWN_SHOWN_BYTES ? name_len : UNKNOWN_SHOWN_BYTES),
-                   (const char *)ctx->argv[0].ptr, args);
+                   shown_len(ctx->argv[0]), (const char *)ctx->argv[0].ptr, args);
 }
+
+static enum rc unknown_sub_error(struct cmd_ctx *ctx)
+{
+    return err_set(ctx->err, RC_INVALID, "unknown subcommand '%.*s'. Try %s HELP.",
+                   shown_len(ctx->argv[1]), (const char *)ctx->argv[1].ptr, ctx->cmd->name);
+}
+
+/* ---- arguments ---- */
+
+bool cmd_arg_is(struct bytes arg, const char *word)
+{
+    size_t len = strlen(word);
+    return arg.len == len && strncasecmp((const char *)arg.ptr, word, len) == 0;
+}
+
+enum rc cmd_int(struct cmd_ctx *ctx, size_t arg, int64_t *ret_value)
+{
+    if (!number_int(ctx->argv[arg], ret_value))
+        return cmd_error(ctx, "value is not an integer or out of range");
+    return RC_OK;
+}
+
+enum rc cmd_int_range(struct cmd_ctx *ctx, size_t arg, int64_t min, int64_t max, const char *text,
+                      int64_t *ret_value)
+{
+    if (!number_int(ctx->argv[arg], ret_value) || *ret_value < min || *ret_value > max)
+        return cmd_error(ctx, text ? text : "value is not an integer or out of range");
+    return RC_OK;
+}
+
+enum rc cmd_double(struct cmd_ctx *ctx, size_t arg, double *ret_value)
+{
+    if (!number_double(ctx->argv[arg], ret_value))
+        return cmd_error(ctx, "value is not a valid float");
+    return RC_OK;
+}
+
+enum rc cmd_timeout(struct cmd_ctx *ctx, size_t arg, uint64_t *ret_ms)
+{
+    long double seconds;
+    if (!number_long_double(ctx->argv[arg], &seconds))
+        return cmd_error(ctx, "timeout is not a float or out of range");
+    if (seconds < 0)
+        return cmd_error(ctx, "timeout is negative");
+    long double ms = ceill(seconds * 1000);
+    if (ms > (long double)INT64_MAX - (long double)ctx->kv->now_ms)
+        return cmd_error(ctx, "timeout is out of range");
+    *ret_ms = (uint64_t)ms;
+    return RC_OK;
+}
+
+/* ---- keys ---- */
+
+static void key_add(size_t *index, size_t max, size_t *count, size_t arg)
+{
+    if (*count < max)
+        index[*count] = arg;
+    ++*count;
+}
+
+size_t cmd_keys(const struct cmd *cmd, const struct bytes *argv, size_t argc, size_t *ret_index,
+                size_t max)
+{
+    size_t count = 0;
+    if (cmd->key_first > 0) {
+        size_t last = cmd->key_last >= 0 ? (size_t)cmd->key_last : argc - (size_t)-cmd->key_last;
+        for (size_t i = (size_t)cmd->key_first; i <= last && i < argc; i += (size_t)cmd->key_step)
+            key_add(ret_index, max, &count, i);
+    }
+    int64_t number;
+    size_t at = (size_t)cmd->key_numkeys;
+    if (at > 0 && at < argc && number_int(argv[at], &number) && number > 0)
+        for (size_t i = at + 1; i < argc && number > 0; i++, number--)
+            key_add(ret_index, max, &count, i);
+    return count;
+}
+
+/* ---- running ---- */
 
 enum rc cmd_run(struct cmd_ctx *ctx)
 {
     if (!ctx->cmd)
         return unknown_error(ctx);
+    if (ctx->cmd->flags & CMD_CONTAINER && ctx->argc >= 2)
+        return unknown_sub_error(ctx);
     int arity = ctx->cmd->arity;
     if (arity >= 0 ? ctx->argc != (size_t)arity : ctx->argc < (size_t)-arity)
         return cmd_arity_error(ctx);

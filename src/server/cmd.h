@@ -1,55 +1,130 @@
 /* cmd.h - commands: a row of commands.def each, and what a handler gets.
  *
  * A handler parses and replies; types/ stores. It runs inside a commit and may run many times
- * (RC_COLD): it leaves nothing behind but rows and its reply. It returns RC_OK after writing a
- * reply, or an error whose text is in ctx->err: then the dispatcher writes the error reply.
+ * (RC_COLD): it leaves nothing behind but rows and its reply. It returns RC_OK after writing its
+ * reply, or an error whose text is in ctx->err: the dispatcher then cuts what was written and
+ * writes the error. RC_REPLY is an error whose text has its own prefix ("NOAUTH ...").
+ * RC_COLD of the store is returned as it is. A handler that needs several cold things should ask
+ * for all of them before it returns RC_COLD: reads that answered RC_COLD are remembered, and
+ * key_want() names keys.
  *
  * Threads: the executor. */
 #pragma once
 
-#include "server/resp.h"
-#include "types/ns.h"
+#include "base/err.h"
+#include "server/resp_out.h"
+#include "types/key.h"
 
 struct conn;
 struct server;
+struct request;
+struct cmd_ctx;
 
 enum cmd_flags {
-    CMD_READ = 1,
-    CMD_WRITE = 2,   /* may have to wait for room in memory */
-    CMD_DELETES = 4, /* frees: runs below the disk reserve */
-    CMD_LOAD = 8,    /* may wait for the engine */
-    CMD_META = 16,   /* touches no keys */
+    CMD_READ = 1 << 0,      /* reads keys */
+    CMD_WRITE = 1 << 1,     /* changes keys; may have to wait for room in memory */
+    CMD_DELETES = 1 << 2,   /* frees: runs below the disk reserve and without room */
+    CMD_FAST = 1 << 3,      /* Redis's flag, for COMMAND INFO */
+    CMD_ADMIN = 1 << 4,     /* Redis's flag */
+    CMD_PUBSUB = 1 << 5,    /* Redis's flag */
+    CMD_NOSCRIPT = 1 << 6,  /* not from scripts */
+    CMD_BLOCKING = 1 << 7,  /* may wait for keys */
+    CMD_NOAUTH = 1 << 8,    /* runs before AUTH */
+    CMD_NOMULTI = 1 << 9,   /* is not queued by MULTI: it runs at once, or is refused */
+    CMD_SUBSCRIBED = 1 << 10, /* allowed to a RESP2 client that is subscribed */
+    CMD_CONTAINER = 1 << 11,  /* only its subcommands ("NAME|SUB") run */
+    CMD_MOVABLE = 1 << 12,    /* where its keys are, the arguments say */
+    CMD_NOPAUSE = 1 << 13,    /* runs while clients are paused */
+};
+
+struct cmd {
+    const char *name; /* upper case; a subcommand is "CONFIG|GET" */
+    int arity;        /* with the name (and the subcommand's); negative: at least */
+    unsigned flags;
+    int key_first, key_last, key_step; /* 0: no keys there; last -1: up to the end */
+    int key_numkeys;                   /* which argument says how many keys follow it; 0: none */
+    enum rc (*run)(struct cmd_ctx *ctx);
+    const char *group;
+    const char *since;
+    const char *complexity;
+    const char *syntax; /* the arguments */
+    const char *summary;
 };
 
 struct cmd_ctx {
     struct server *server;
     struct conn *conn;
+    struct kv *kv;
     struct ns *ns;
     const struct cmd *cmd;
     const struct bytes *argv; /* argv[0] is the name as it was sent */
     size_t argc;
     struct resp_out *reply;
     struct err *err;
+    struct request *request; /* NULL: it runs directly, and has not waited */
+    bool in_exec;            /* it is one of a MULTI's */
 };
 
-struct cmd {
-    const char *name;
-    int arity; /* with the name; negative: at least */
-    unsigned flags;
-    int key_first, key_last, key_step;
-    enum rc (*run)(struct cmd_ctx *ctx);
-    const char *summary;
-};
+/* ---- for handlers ---- */
 
-const struct cmd *cmd_find(struct bytes name); /* NULL: unknown */
+bool cmd_arg_is(struct bytes arg, const char *word); /* whatever the case */
+/* All set ctx->err and return what the handler has to return; inline, so that compilers see that it
+ * is never RC_OK. */
+static inline enum rc cmd_error(struct cmd_ctx *ctx, const char *text) /* "ERR " comes in front */
+{
+    return err_set(ctx->err, RC_INVALID, "%s", text);
+}
+static inline enum rc cmd_syntax_error(struct cmd_ctx *ctx)
+{
+    return cmd_error(ctx, "syntax error");
+}
+void cmd_arity_text(struct cmd_ctx *ctx);
+static inline enum rc cmd_arity_error(struct cmd_ctx *ctx)
+{
+    cmd_arity_text(ctx);
+    return RC_INVALID;
+}
+/* "value is not an integer or out of range" */
+enum rc cmd_int(struct cmd_ctx *ctx, size_t arg, int64_t *ret_value) NODISCARD;
+/* The same, and with its own text (NULL: the usual one) when it is below min or above max. */
+enum rc cmd_int_range(struct cmd_ctx *ctx, size_t arg, int64_t min, int64_t max, const char *text,
+                      int64_t *ret_value) NODISCARD;
+/* "value is not a valid float" */
+enum rc cmd_double(struct cmd_ctx *ctx, size_t arg, double *ret_value) NODISCARD;
+/* Seconds of a blocking command as milliseconds; 0: for ever. "timeout is not a float or out of
+ * range", "timeout is negative". */
+enum rc cmd_timeout(struct cmd_ctx *ctx, size_t arg, uint64_t *ret_ms) NODISCARD;
+
+/* There is nothing to take: wait for changes of these keys, then run from the start again. After
+ * timeout_ms (0: never) `give_up` writes the reply. Inside a MULTI, or where waiting is not allowed,
+ * that happens at once. The handler returns what this returns. */
+enum rc cmd_block(struct cmd_ctx *ctx, const struct bytes *key, size_t key_count,
+                  uint64_t timeout_ms, void (*give_up)(struct resp_out *reply)) NODISCARD;
+
+/* Waits until everything committed before is in the engine. RC_OK, at last, or what the handler has to
+ * return. */
+enum rc cmd_flush_wait(struct cmd_ctx *ctx) NODISCARD;
+
+/* The keys among the arguments: indexes into argv, at most `max` of them; returns how many there
+ * are. */
+size_t cmd_keys(const struct cmd *cmd, const struct bytes *argv, size_t argc, size_t *ret_index,
+                size_t max);
+
+/* ---- the list ---- */
+
+struct cmd_table; /* commands by name */
+struct cmd_table *cmd_table_new(void);
+void cmd_table_free(struct cmd_table *table);
+/* The command, or the subcommand, that these arguments name. NULL: unknown. A container whose
+ * subcommand is missing or unknown is returned itself. */
+const struct cmd *cmd_find(const struct cmd_table *table, const struct bytes *argv, size_t argc);
+const struct cmd *cmd_find_name(const struct cmd_table *table, struct bytes name);
 const struct cmd *cmd_list(size_t *ret_count);
 /* Arity, then the handler; an unknown command (cmd NULL) is answered as Redis does. */
 enum rc cmd_run(struct cmd_ctx *ctx) NODISCARD;
-bool cmd_arg_is(struct bytes arg, const char *word); /* whatever the case */
-enum rc cmd_syntax_error(struct cmd_ctx *ctx);
-enum rc cmd_arity_error(struct cmd_ctx *ctx);
 
-#define CMD(name, arity, flags, first, last, step, handler, summary) \
+#define CMD(name, arity, flags, first, last, step, numkeys, handler, group, since, complexity, \
+            syntax, summary)                                                                   \
     enum rc handler(struct cmd_ctx *ctx);
 #include "server/commands.def"
 #undef CMD

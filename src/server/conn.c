@@ -1,7 +1,11 @@
-/* conn.c - a client's connection: bytes in, requests, bytes out. */
+/* conn.c - a client's connection: bytes in, bytes out. */
 #include "server/server_int.h"
 
+#include <arpa/inet.h>
 #include <errno.h>
+#include <netinet/in.h>
+#include <netinet/tcp.h>
+#include <stdio.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
@@ -13,8 +17,8 @@
 enum {
     READ_BYTES_MIN = 16 * 1024,
     IN_KEPT_BYTES = 64 * 1024,
+    IN_PARKED_BYTES = 1024 * 1024, /* taken from a client whose command waits */
     OUT_KEPT_BYTES = 64 * 1024,
-    OUT_SWAP_BYTES = 16 * 1024,      /* a reply this large is not copied if it can be moved */
     OUT_WAITING_BYTES = 1024 * 1024, /* not taken by the client: nothing more is read from it */
 };
 
@@ -22,16 +26,53 @@ enum {
 
 static void conn_ready(struct loop_watch *watch, unsigned events);
 
-void server__conn_new(struct server *server, int fd)
+static void address_text(char *to, size_t cap, const struct sockaddr *address)
+{
+    char host[INET6_ADDRSTRLEN] = "?";
+    if (address->sa_family == AF_INET) {
+        const struct sockaddr_in *in = (const struct sockaddr_in *)address;
+        inet_ntop(AF_INET, &in->sin_addr, host, sizeof host);
+        snprintf(to, cap, "%s:%u", host, ntohs(in->sin_port));
+    } else if (address->sa_family == AF_INET6) {
+        const struct sockaddr_in6 *in = (const struct sockaddr_in6 *)address;
+        inet_ntop(AF_INET6, &in->sin6_addr, host, sizeof host);
+        snprintf(to, cap, "[%s]:%u", host, ntohs(in->sin6_port));
+    }
+}
+
+static void conn_names(struct conn *conn)
+{
+    struct sockaddr_storage address;
+    socklen_t len = sizeof address;
+    if (conn->is_unix) {
+        snprintf(conn->peer, sizeof conn->peer, "%s:0", conn->server->config->unixsocket);
+        snprintf(conn->local, sizeof conn->local, "%s:0", conn->server->config->unixsocket);
+        return;
+    }
+    if (getpeername(conn->watch.fd, (struct sockaddr *)&address, &len) == 0)
+        address_text(conn->peer, sizeof conn->peer, (struct sockaddr *)&address);
+    len = sizeof address;
+    if (getsockname(conn->watch.fd, (struct sockaddr *)&address, &len) == 0)
+        address_text(conn->local, sizeof conn->local, (struct sockaddr *)&address);
+}
+
+void server__conn_new(struct server *server, int fd, bool is_unix)
 {
     struct err err = {0};
     struct conn *conn = mem_zalloc(sizeof *conn);
     conn->server = server;
     conn->watch =
         (struct loop_watch){.fd = fd, .events = LOOP_READ, .ready = conn_ready, .arg = conn};
+    conn->is_unix = is_unix;
+    conn->id = ++server->next_conn_id;
+    conn->ns = kv_ns(&server->kv, 0);
+    conn->authed = server->config->requirepass[0] == 0;
+    conn->start_ms = conn->last_ms = clock_unix_ms(server->clock);
     resp_parser_init(&conn->parser);
+    conn->parser.limited = !conn->authed;
     buf_init(&conn->in, CONN_IN_BYTES_MAX);
-    buf_init(&conn->out, SIZE_MAX); /* bounded by reply_bytes */
+    resp_out_init(&conn->out, SIZE_MAX);
+    conn_names(conn);
     if (loop_add(server->loop, &conn->watch, &err) != RC_OK) {
         log_warn("a connection was closed: %s", err.text);
         close(fd);
@@ -46,89 +87,157 @@ void server__conn_new(struct server *server, int fd)
     server->stats.connection_count++;
 }
 
-static void conn_untouch(struct conn *conn)
-{
-    struct conn **at = &conn->server->touched;
-    while (conn->touched && *at) {
-        if (*at == conn) {
-            *at = conn->touched_next;
-            conn->touched = false;
-        } else {
-            at = &(*at)->touched_next;
-        }
-    }
-}
-
-void server__conn_close(struct conn *conn)
+static void conn_unlist(struct conn *conn)
 {
     struct server *server = conn->server;
-    conn->runnable = NULL;
-    while (conn->first) {
-        struct request *request = conn->first;
-        conn->first = request->next;
-        server__request_cancel(request);
+    for (struct conn **at = &server->touched; conn->touched && *at; at = &(*at)->touched_next) {
+        if (*at == conn) {
+            *at = conn->touched_next;
+            break;
+        }
     }
-    conn_untouch(conn);
+    struct conn *before = NULL;
+    for (struct conn *at = server->queued_first; conn->queued && at; at = at->queued_next) {
+        if (at == conn) {
+            *(before ? &before->queued_next : &server->queued_first) = conn->queued_next;
+            if (server->queued_last == conn)
+                server->queued_last = before;
+            break;
+        }
+        before = at;
+    }
     if (conn->prev)
         conn->prev->next = conn->next;
     else
         server->conns = conn->next;
     if (conn->next)
         conn->next->prev = conn->prev;
+}
+
+void server__conn_close(struct conn *conn)
+{
+    struct server *server = conn->server;
+    ASSERT(conn->batch_calls == 0 && server->turn_call_count == 0);
+    if (conn->parked)
+        server__request_cancel(conn->parked);
+    server__multi_end(conn);
+    server__subs_done(conn);
+    conn_unlist(conn);
+    server->held_count -= conn->hold_count > 0;
+    server->monitor_count -= conn->monitor;
     server->conn_count--;
     loop_del(server->loop, &conn->watch);
     close(conn->watch.fd);
     resp_parser_done(&conn->parser);
     buf_done(&conn->in);
-    buf_done(&conn->out);
+    resp_out_done(&conn->out);
+    mem_free(conn->hold);
+    mem_free((void *)conn->name.ptr);
     mem_free(conn);
 }
 
 void server__conn_quit(struct conn *conn)
 {
     conn->quit = true;
-    conn->deaf = true;
+    server__conn_touch(conn);
+}
+
+void server__conn_touch(struct conn *conn)
+{
+    if (conn->touched)
+        return;
+    conn->touched = true;
+    conn->touched_next = conn->server->touched;
+    conn->server->touched = conn;
+}
+
+void server__conn_queue(struct conn *conn)
+{
+    struct server *server = conn->server;
+    if (conn->queued)
+        return;
+    conn->queued = true;
+    conn->queued_next = NULL;
+    if (server->queued_last)
+        server->queued_last->queued_next = conn;
+    else
+        server->queued_first = conn;
+    server->queued_last = conn;
 }
 
 /* ---- out ---- */
 
+uint64_t server__conn_out_end(const struct conn *conn)
+{
+    return conn->out_base + conn->out.buf.len;
+}
+
 static size_t out_waiting(const struct conn *conn)
 {
-    return conn->out.len - conn->out_sent;
+    return conn->out.buf.len - conn->out_sent;
 }
 
-static void out_add(struct conn *conn, struct resp_out *reply)
+void server__conn_error(struct conn *conn, const char *prefix, const char *text)
 {
-    if (conn->out.len == 0 && reply->buf.len >= OUT_SWAP_BYTES) {
-        struct buf empty = conn->out;
-        conn->out = reply->buf;
-        conn->out.bytes_max = SIZE_MAX;
-        empty.bytes_max = CONN_REPLY_ONE_BYTES_MAX;
-        reply->buf = empty;
-    } else if (!buf_add_bytes(&conn->out, buf_bytes(&reply->buf))) {
-        log_warn("a connection was closed: no memory for %zu bytes of replies", reply->buf.len);
-        conn->broken = true;
-    }
+    resp_add_error(&conn->out, prefix, text);
+    conn->server->stats.error_count++;
+    server__conn_touch(conn);
 }
 
-/* Replies that are final and whose turn it is. Those whose task is not done yet stay. */
-static void replies_collect(struct conn *conn)
+void server__conn_push(struct conn *conn, struct bytes bytes)
 {
-    while (conn->first && conn->first->answered && conn->first->task.state == TASK_IDLE) {
-        struct request *request = conn->first;
-        conn->first = request->next;
-        if (!conn->first)
-            conn->last = NULL;
-        conn->request_count--;
-        out_add(conn, &request->reply);
-        server__request_free(request);
+    if (conn->broken || conn->quit)
+        return;
+    resp_add_raw(&conn->out, bytes);
+    server__conn_touch(conn);
+}
+
+void server__conn_hold(struct conn *conn, uint64_t lsn, uint64_t start)
+{
+    if (conn->hold_count == conn->hold_cap) {
+        conn->hold_cap = conn->hold_cap ? 2 * conn->hold_cap : 4;
+        conn->hold = mem_realloc(conn->hold, conn->hold_cap * sizeof *conn->hold);
     }
+    conn->server->held_count += conn->hold_count == 0;
+    conn->hold[conn->hold_count++] = (struct hold){lsn, start};
+}
+
+static void holds_drop(struct conn *conn, uint64_t durable_lsn)
+{
+    size_t count = 0;
+    while (count < conn->hold_count && conn->hold[count].lsn <= durable_lsn)
+        count++;
+    if (count == 0)
+        return;
+    conn->hold_count -= count;
+    memmove(conn->hold, conn->hold + count, conn->hold_count * sizeof *conn->hold);
+    conn->server->held_count -= conn->hold_count == 0;
+    server__conn_touch(conn);
+}
+
+void server__holds_look(struct server *server)
+{
+    uint64_t lsn = store_durable_lsn(server->store);
+    if (server->held_count == 0 || lsn == server->durable_seen_lsn)
+        return;
+    server->durable_seen_lsn = lsn;
+    for (struct conn *conn = server->conns; conn; conn = conn->next)
+        if (conn->hold_count > 0)
+            holds_drop(conn, lsn);
+}
+
+/* What may leave now. */
+static size_t out_free(const struct conn *conn)
+{
+    if (conn->hold_count == 0)
+        return out_waiting(conn);
+    return (size_t)(conn->hold[0].start - conn->out_base) - conn->out_sent;
 }
 
 static void conn_send(struct conn *conn)
 {
-    while (!conn->broken && out_waiting(conn) > 0) {
-        ssize_t sent = send(conn->watch.fd, conn->out.ptr + conn->out_sent, out_waiting(conn),
+    while (!conn->broken && out_free(conn) > 0) {
+        ssize_t sent = send(conn->watch.fd, conn->out.buf.ptr + conn->out_sent, out_free(conn),
                             MSG_NOSIGNAL | MSG_DONTWAIT);
         if (sent < 0 && errno == EINTR)
             continue;
@@ -137,45 +246,45 @@ static void conn_send(struct conn *conn)
             return;
         }
         conn->out_sent += (size_t)sent;
-        conn->reply_bytes -= (uint64_t)sent;
         conn->server->stats.output_bytes += (uint64_t)sent;
     }
+    if (out_waiting(conn) > 0)
+        return;
+    conn->out_base += conn->out.buf.len;
     conn->out_sent = 0;
-    buf_shrink(&conn->out, OUT_KEPT_BYTES);
+    buf_shrink(&conn->out.buf, OUT_KEPT_BYTES);
+}
+
+/* Redis's limits by class of client. */
+static bool out_over_limit(struct conn *conn)
+{
+    const struct subs *subs = &conn->subs;
+    bool subscribed =
+        subs->count[SUB_CHANNEL] + subs->count[SUB_PATTERN] + subs->count[SUB_SHARD] > 0;
+    const struct config_output_limit *limit =
+        &conn->server->config
+             ->client_output_buffer_limit[subscribed ? CONFIG_CLIENT_PUBSUB : CONFIG_CLIENT_NORMAL];
+    size_t waiting = out_waiting(conn);
+    if (limit->hard_bytes > 0 && waiting >= limit->hard_bytes)
+        return true;
+    if (limit->soft_bytes == 0 || waiting < limit->soft_bytes) {
+        conn->soft_since_ms = 0;
+        return false;
+    }
+    uint64_t now_ms = conn->server->kv.now_ms;
+    if (conn->soft_since_ms == 0)
+        conn->soft_since_ms = now_ms;
+    return now_ms - conn->soft_since_ms > limit->soft_s * 1000;
 }
 
 /* ---- in ---- */
 
-static void conn_refuse(struct conn *conn, const char *prefix, const char *text)
-{
-    conn->quit = true;
-    if (!server__request_refuse(conn, prefix, text))
-        conn->broken = true;
-}
-
-/* Starts the requests that are whole. */
-static void conn_parse(struct conn *conn)
-{
-    struct err err = {0};
-    while (!conn->quit && conn->request_count < CONN_REQUESTS_MAX) {
-        switch (resp_parse(&conn->parser, conn->in.ptr, conn->in.len, &err)) {
-        case RESP_MORE:
-            return;
-        case RESP_REQUEST:
-            if (!server__request_start(conn, conn->in.ptr, &conn->parser))
-                conn_refuse(conn, "ERR", "out of memory for the arguments of a command");
-            break;
-        case RESP_BAD:
-            conn_refuse(conn, "ERR", err.text);
-            break;
-        }
-    }
-}
-
-/* Nothing points into the input: what was used is removed. */
+/* What was used is removed, unless the parser holds a command that points into it. */
 static void in_compact(struct conn *conn)
 {
-    ASSERT(conn->request_count == 0);
+    ASSERT(conn->batch_calls == 0);
+    if (conn->parsed)
+        return;
     size_t cut = resp_parser_rewind(&conn->parser);
     size_t left = conn->in.len - cut;
     if (left == 0) {
@@ -190,20 +299,27 @@ static void in_compact(struct conn *conn)
 /* Room grows with what has arrived, so an announced length alone costs no memory. */
 static bool in_reserve(struct conn *conn)
 {
+    size_t limit = conn->server->config->client_query_buffer_limit;
+    if (limit > conn->in.bytes_max)
+        limit = conn->in.bytes_max;
+    if (conn->in.len >= limit)
+        return false;
     size_t want = resp_parser_need(&conn->parser, conn->in.len);
     if (want > conn->in.len)
         want = conn->in.len;
     if (want < READ_BYTES_MIN)
         want = READ_BYTES_MIN;
-    if (want > conn->in.bytes_max - conn->in.len)
-        want = conn->in.bytes_max - conn->in.len;
-    return want > 0 && buf_reserve(&conn->in, want);
+    if (want > limit - conn->in.len)
+        want = limit - conn->in.len;
+    return buf_reserve(&conn->in, want);
 }
 
 static void conn_read(struct conn *conn)
 {
+    in_compact(conn);
     if (!in_reserve(conn)) {
-        conn_refuse(conn, "ERR", "the request is over the limit or there is no memory for it");
+        log_warn("client %s was closed: its request is over client-query-buffer-limit", conn->peer);
+        conn->broken = true;
         return;
     }
     ssize_t got = recv(conn->watch.fd, conn->in.ptr + conn->in.len, conn->in.cap - conn->in.len,
@@ -216,38 +332,43 @@ static void conn_read(struct conn *conn)
         return;
     }
     conn->in.len += (size_t)got;
+    conn->last_ms = conn->server->kv.now_ms;
     conn->server->stats.input_bytes += (uint64_t)got;
-    conn_parse(conn);
+    server__conn_queue(conn);
+    conn->server->busy = true;
 }
 
 /* ---- between ---- */
 
-/* Whether the connection is over. */
 static bool conn_is_over(const struct conn *conn)
 {
     if (conn->broken)
         return true;
-    return (conn->eof || conn->quit) && conn->request_count == 0 && out_waiting(conn) == 0;
+    if (conn->eof && conn->parked && server__request_blocked(conn->parked))
+        return true; /* nobody waits for what it waits for */
+    return (conn->quit || (conn->eof && !conn->queued)) && !conn->parked && out_waiting(conn) == 0;
 }
 
 static void conn_settle(struct conn *conn)
 {
-    replies_collect(conn);
+    conn->broken = conn->broken || conn->out.failed;
     conn_send(conn);
-    if (conn->request_count == 0 && !conn->quit && !conn->broken) {
-        in_compact(conn);
-        if (out_waiting(conn) < OUT_WAITING_BYTES && conn->in.len > 0)
-            conn_parse(conn);
+    if (out_waiting(conn) > 0 && out_over_limit(conn)) {
+        log_warn("client %s was closed: %zu bytes of replies not taken are over its "
+                 "client-output-buffer-limit",
+                 conn->peer, out_waiting(conn));
+        conn->broken = true;
     }
     if (conn_is_over(conn)) {
         server__conn_close(conn);
         return;
     }
-    server__runnable_wake(conn);
-    bool reads = conn->request_count == 0 && !conn->eof && !conn->quit &&
-                 out_waiting(conn) < OUT_WAITING_BYTES;
+    /* A client that does not take its replies is not read either, nor is one whose command waits
+     * and who has sent a lot behind it. */
+    bool reads = !conn->eof && !conn->quit && out_waiting(conn) < OUT_WAITING_BYTES &&
+                 (!conn->parked || conn->in.len < IN_PARKED_BYTES);
     unsigned events = reads ? LOOP_READ : 0;
-    if (out_waiting(conn) > 0)
+    if (out_free(conn) > 0)
         events |= LOOP_WRITE;
     loop_mod(conn->server->loop, &conn->watch, events);
 }
@@ -255,14 +376,12 @@ static void conn_settle(struct conn *conn)
 static void conn_ready(struct loop_watch *watch, unsigned events)
 {
     struct conn *conn = watch->arg;
-    if (events & LOOP_READ && conn->request_count == 0)
+    if (events & LOOP_READ && !conn->eof)
         conn_read(conn);
     else if (events & LOOP_HANGUP)
         conn->broken = true;
-    else if (events & LOOP_READ) /* a request waits, and the input may not move (3) */
-        loop_mod(conn->server->loop, watch, watch->events & ~(unsigned)LOOP_READ);
-    /* A request that was started is settled after the turn it runs in, with its reply. */
-    if (events & LOOP_WRITE || conn->request_count == 0 || conn->broken)
+    /* One with new input is settled after the turn it runs in, with its replies. */
+    if (!conn->queued || conn->broken || events & LOOP_WRITE)
         conn_settle(conn);
 }
 
@@ -275,5 +394,19 @@ void server__conns_settle(struct server *server)
         conn->touched = false;
         conn_settle(conn);
         conn = next;
+    }
+}
+
+void server__conns_cron(struct server *server)
+{
+    uint64_t timeout_ms = (uint64_t)server->config->timeout_s * 1000;
+    for (struct conn *conn = server->conns, *next; conn; conn = next) {
+        next = conn->next;
+        bool subscribed = conn->subs.first != NULL;
+        bool idle = timeout_ms > 0 && !conn->parked && !subscribed && !conn->monitor &&
+                    server->kv.now_ms - conn->last_ms > timeout_ms;
+        conn->broken = conn->broken || idle;
+        if (conn->broken || out_waiting(conn) > 0)
+            conn_settle(conn);
     }
 }

@@ -107,6 +107,7 @@ static void add_tiers_hot(struct info *info)
     add(info, "evicted_blocks", stats->evicted_block_count);
     add(info, "evicted_rows", stats->evicted_row_count);
     add(info, "cold_reads", stats->cold_count);
+    add(info, "cold_injected", stats->cold_injected_count);
     add(info, "loads", stats->load_count);
     add(info, "load_rows", stats->load_row_count);
     add(info, "loads_failed", stats->load_failed_count);
@@ -147,10 +148,15 @@ static void add_tiers(struct info *info)
 
 static void add_keyspace(struct info *info)
 {
-    int64_t count = ns_key_count(&info->server->ns);
-    if (count > 0)
-        info->failed = info->failed ||
-                       !buf_printf(info->to, "db0:keys=%" PRId64 ",expires=0,avg_ttl=0\r\n", count);
+    const struct kv *kv = &info->server->kv;
+    for (size_t i = 0; i < kv->ns_count; i++) {
+        const struct ns *ns = kv->ns[i];
+        if (ns && ns_key_count(ns) > 0)
+            info->failed =
+                info->failed ||
+                !buf_printf(info->to, "db%zu:keys=%" PRId64 ",expires=%" PRId64 ",avg_ttl=0\r\n", i,
+                            ns_key_count(ns), ns_expire_count(ns));
+    }
 }
 
 static const struct {

@@ -1,100 +1,14 @@
-/* request.c - a command of a connection as a task. */
+/* request.c - a command that waits: for cold rows, for room in memory, for keys, for a pause's end.
+ *
+ * It is a task with copies of its arguments. Its reply and its effects stay with it until it is
+ * done, and only then go to the connection, which meanwhile runs nothing else. */
 #include "server/server_int.h"
 
 #include "base/mem.h"
 
 #include "base/banned.h"
 
-enum { SPARE_MAX = 4 * CONN_REQUESTS_MAX };
-
-static void conn_touch(struct conn *conn)
-{
-    if (conn->touched)
-        return;
-    conn->touched = true;
-    conn->touched_next = conn->server->touched;
-    conn->server->touched = conn;
-}
-
-/* ---- order ---- */
-
-static bool has_reply_room(const struct conn *conn)
-{
-    return conn->reply_bytes <= CONN_REPLY_BYTES_MAX;
-}
-
-void server__runnable_wake(struct conn *conn)
-{
-    if (conn->runnable && has_reply_room(conn))
-        task_wake(&conn->runnable->task);
-}
-
-/* The request has its reply: the next one may run. */
-static void request_answered(struct request *request)
-{
-    struct conn *conn = request->conn;
-    request->answered = true;
-    conn->reply_bytes += request->reply.buf.len;
-    while (conn->runnable && conn->runnable->answered)
-        conn->runnable = conn->runnable->next;
-    server__runnable_wake(conn);
-}
-
-/* ---- the task ---- */
-
-static enum rc request_run(struct task *task, struct store *store, struct err *err)
-{
-    struct request *request = (struct request *)task;
-    struct conn *conn = request->conn;
-    (void)store;
-    if (conn->runnable != request || !has_reply_room(conn)) {
-        task_wait_event(task);
-        return RC_WAIT;
-    }
-    if (conn->deaf) {
-        request_answered(request); /* with nothing */
-        return RC_OK;
-    }
-    struct cmd_ctx ctx = {.server = conn->server,
-                          .conn = conn,
-                          .ns = &conn->server->ns,
-                          .cmd = request->cmd,
-                          .argv = request->argv,
-                          .argc = request->argc,
-                          .reply = &request->reply,
-                          .err = err};
-    enum rc rc = cmd_run(&ctx);
-    if (rc == RC_OK && request->reply.failed)
-        rc = err_set(err, RC_NOMEM, "could not allocate memory for the reply");
-    if (rc == RC_OK)
-        request_answered(request);
-    else
-        resp_out_clear(&request->reply);
-    return rc;
-}
-
-static void reply_error(struct request *request, enum rc rc, const char *text)
-{
-    struct conn *conn = request->conn;
-    if (request->answered) /* the turn could not be written: it did not happen */
-        conn->reply_bytes -= request->reply.buf.len;
-    resp_out_clear(&request->reply);
-    resp_add_error(&request->reply, rc_prefix(rc), text[0] ? text : rc_text(rc));
-    if (request->answered)
-        conn->reply_bytes += request->reply.buf.len;
-    else
-        request_answered(request);
-    conn->server->stats.error_count++;
-}
-
-static void request_done(struct task *task, enum rc rc, const struct err *err)
-{
-    struct request *request = (struct request *)task;
-    if (rc != RC_OK)
-        reply_error(request, rc, err->text);
-    request->conn->server->stats.command_count++;
-    conn_touch(request->conn);
-}
+enum { SPARE_MAX = 64, WANT_KEYS_MAX = 1024 };
 
 /* ---- life ---- */
 
@@ -103,91 +17,275 @@ static struct request *request_new(struct conn *conn)
     struct server *server = conn->server;
     struct request *request = server->spare;
     if (request) {
-        server->spare = request->next;
+        server->spare = (struct request *)request->task.next;
         server->spare_count--;
     } else {
         request = mem_zalloc(sizeof *request);
         resp_out_init(&request->reply, CONN_REPLY_ONE_BYTES_MAX);
+        effects_init(&request->effects);
     }
+    request->task.next = NULL;
+    request->task.deadline_ns = 0;
     request->conn = conn;
-    request->cmd = NULL;
-    request->argv = request->argv_few;
-    request->argc = 0;
-    request->answered = false;
-    request->next = NULL;
+    request->give_up = NULL;
+    request->unblock_error = false;
+    request->step = 0;
+    request->reply.proto = conn->out.proto;
     return request;
+}
+
+static void request_destroy(struct request *request)
+{
+    resp_out_done(&request->reply);
+    effects_done(&request->effects);
+    mem_free(request);
 }
 
 void server__request_free(struct request *request)
 {
     struct server *server = request->conn->server;
-    if (request->argv != request->argv_few)
-        mem_free(request->argv);
+    server__ears_free(server, &request->listening);
+    mem_free(request->argv);
+    request->argv = NULL;
+    resp_out_clear(&request->reply);
+    buf_shrink(&request->effects.buf, 0);
     if (server->spare_count >= SPARE_MAX) {
-        resp_out_done(&request->reply);
-        mem_free(request);
+        request_destroy(request);
         return;
     }
-    resp_out_clear(&request->reply);
-    request->next = server->spare;
+    request->task.next = (struct task *)server->spare;
     server->spare = request;
     server->spare_count++;
+}
+
+void server__requests_done(struct server *server)
+{
+    while (server->spare) {
+        struct request *request = server->spare;
+        server->spare = (struct request *)request->task.next;
+        request_destroy(request);
+    }
 }
 
 void server__request_cancel(struct request *request)
 {
     task_cancel(&request->task);
+    request->conn->parked = NULL;
     server__request_free(request);
 }
 
-static void request_queue(struct conn *conn, struct request *request)
+/* Arguments and their bytes in one allocation. */
+struct bytes *server__args_copy(const struct bytes *argv, size_t argc)
 {
-    if (conn->last)
-        conn->last->next = request;
-    else
-        conn->first = request;
-    conn->last = request;
-    conn->request_count++;
-    if (!conn->runnable && !request->answered)
-        conn->runnable = request;
+    size_t bytes = argc * sizeof *argv;
+    for (size_t i = 0; i < argc; i++)
+        bytes += argv[i].len;
+    struct bytes *copy = mem_try_alloc(bytes);
+    if (!copy)
+        return NULL;
+    uint8_t *at = (uint8_t *)(copy + argc);
+    for (size_t i = 0; i < argc; i++) {
+        if (argv[i].len > 0)
+            memcpy(at, argv[i].ptr, argv[i].len);
+        copy[i] = bytes_of(at, argv[i].len);
+        at += argv[i].len;
+    }
+    return copy;
 }
 
-bool server__request_start(struct conn *conn, const uint8_t *in, const struct resp_parser *parser)
+/* ---- blocking ---- */
+
+bool server__request_blocked(const struct request *request)
 {
-    struct request *request = request_new(conn);
-    if (parser->arg_count > REQUEST_ARGS_FEW) {
-        struct bytes *argv = mem_try_alloc(parser->arg_count * sizeof *argv);
-        if (!argv) {
-            server__request_free(request);
-            return false;
-        }
-        request->argv = argv;
+    return request->listening != NULL;
+}
+
+enum rc cmd_block(struct cmd_ctx *ctx, const struct bytes *key, size_t key_count,
+                  uint64_t timeout_ms, void (*give_up)(struct resp_out *reply))
+{
+    struct request *request = ctx->request;
+    struct server *server = ctx->server;
+    if (ctx->in_exec) {
+        give_up(ctx->reply);
+        return RC_OK;
     }
-    request->argc = parser->arg_count;
-    for (size_t i = 0; i < request->argc; i++)
-        request->argv[i] = bytes_of(in + parser->arg[i].offset, parser->arg[i].len);
-    request->cmd = cmd_find(request->argv[0]);
-    unsigned flags = request->cmd ? request->cmd->flags : 0;
+    if (!request)
+        return RC_WAIT; /* runs again, as a request */
+    if (request->listening)
+        return RC_WAIT; /* it keeps its place */
+    for (size_t i = 0; i < key_count; i++) {
+        if (server__ear_has(request->listening, ctx->ns, key[i]))
+            continue;
+        enum rc rc = server__ear_add(server, ctx->ns, key[i], EAR_BLOCK, request,
+                                     &request->listening, ctx->err);
+        if (rc != RC_OK) {
+            server__ears_free(server, &request->listening);
+            return rc;
+        }
+    }
+    request->give_up = give_up;
+    if (timeout_ms > 0)
+        request->task.deadline_ns = clock_mono_ns(server->clock) + timeout_ms * 1000000;
+    return RC_WAIT;
+}
+
+bool server__request_unblock(struct request *request, bool error)
+{
+    if (!server__request_blocked(request))
+        return false;
+    request->unblock_error = error;
+    server__ears_free(request->conn->server, &request->listening);
+    task_wake(&request->task);
+    return true;
+}
+
+/* ---- the flush ---- */
+
+enum rc cmd_flush_wait(struct cmd_ctx *ctx)
+{
+    struct request *request = ctx->request;
+    if (ctx->in_exec)
+        return cmd_error(ctx, "this command can not be part of a MULTI");
+    if (!request)
+        return RC_WAIT; /* runs again, as a request */
+    switch (request->step++) {
+    case 0:
+        ctx->server->flush_asked = true; /* after this turn, which may hold commits */
+        return RC_WAIT;
+    case 1:
+        task_wait_mark(&request->task, ctx->server->flush_segment);
+        return RC_WAIT;
+    default:
+        return RC_OK;
+    }
+}
+
+/* CLIENT UNBLOCK has taken its keys away: the answer is an error, or that of a timeout. */
+static enum rc unblocked_run(struct request *request, struct err *err)
+{
+    if (request->unblock_error)
+        return err_set(err, RC_REPLY, "UNBLOCKED client unblocked via CLIENT UNBLOCK");
+    request->give_up(&request->reply);
+    return RC_OK;
+}
+
+/* ---- the task ---- */
+
+/* Everything that is known to be needed is asked for at once. */
+static void request_want(struct request *request)
+{
+    size_t index[WANT_KEYS_MAX];
+    struct conn *conn = request->conn;
+    if (request->cmd->run == cmd_exec) {
+        server__multi_want(conn);
+        return;
+    }
+    size_t count = cmd_keys(request->cmd, request->argv, request->argc, index, WANT_KEYS_MAX);
+    for (size_t i = 0; i < count && i < WANT_KEYS_MAX; i++)
+        key_want(conn->ns, &request->argv[index[i]], 1);
+}
+
+static enum rc request_run(struct task *task, struct store *store, struct err *err)
+{
+    struct request *request = (struct request *)task;
+    struct conn *conn = request->conn;
+    struct server *server = conn->server;
+    (void)store;
+    struct cmd_ctx ctx = {.server = server,
+                          .conn = conn,
+                          .kv = &server->kv,
+                          .ns = conn->ns,
+                          .cmd = request->cmd,
+                          .argv = request->argv,
+                          .argc = request->argc,
+                          .reply = &request->reply,
+                          .err = err,
+                          .request = request};
+    resp_out_clear(&request->reply);
+    buf_cut(&request->effects.buf, 0);
+    if (request->give_up && !request->listening)
+        return unblocked_run(request, err);
+    kv_begin(&server->kv, clock_unix_ms(server->clock));
+    server->collect = &request->effects;
+    enum rc rc = server__dispatch(&ctx);
+    server->collect = NULL;
+    if (rc == RC_OK && request->reply.failed)
+        rc = err_set(err, RC_NOMEM, "could not allocate memory for the reply");
+    if (rc == RC_OK)
+        server__effects_touch(server, &request->effects, 0);
+    else if (rc == RC_COLD)
+        request_want(request);
+    else if (rc == RC_WAIT && (request->listening || conn->paused))
+        task_wait_event(task); /* otherwise for what the handler has asked for */
+    return rc;
+}
+
+static void request_done(struct task *task, enum rc rc, const struct err *err)
+{
+    struct request *request = (struct request *)task;
+    struct conn *conn = request->conn;
+    struct server *server = conn->server;
+    if (rc == RC_OK) {
+        server__effects_deliver(server, &request->effects);
+    } else {
+        resp_out_clear(&request->reply);
+        if (rc == RC_TIMEOUT && request->give_up)
+            request->give_up(&request->reply);
+        else
+            resp_add_error(&request->reply, rc_prefix(rc), err->text[0] ? err->text : rc_text(rc));
+        server->stats.error_count += rc != RC_TIMEOUT;
+    }
+    conn->parked = NULL;
+    conn->paused = false;
+    if (conn->reply_mode == REPLY_ON)
+        resp_add_raw(&conn->out, buf_bytes(&request->reply.buf));
+    else if (conn->reply_mode == REPLY_SKIP)
+        conn->reply_mode = REPLY_ON;
+    conn->last_cmd = request->cmd;
+    server->stats.command_count++;
+    server__call_stats(server, request->cmd, 0, rc == RC_TIMEOUT ? RC_OK : rc);
+    server__request_free(request);
+    server__conn_touch(conn);
+    if (conn->in.len > conn->parser.at || conn->parsed) {
+        server__conn_queue(conn);
+        server->busy = true;
+    }
+}
+
+/* EXEC is as heavy as the commands it runs. */
+static unsigned task_flags(const struct conn *conn, const struct cmd *cmd)
+{
+    unsigned flags = cmd->flags;
+    if (cmd->run == cmd_exec)
+        for (size_t i = 0; i < conn->multi.count; i++)
+            flags |= conn->multi.queued[i].cmd->flags & CMD_WRITE;
+    return (flags & CMD_WRITE ? TASK_WRITES : 0u) | (flags & CMD_DELETES ? TASK_DELETES : 0u);
+}
+
+bool server__request_park(struct conn *conn, const struct call *call)
+{
+    struct bytes *argv = server__args_copy(call->argv, call->argc);
+    if (!argv)
+        return false;
+    struct request *request = request_new(conn);
+    request->cmd = call->cmd;
+    request->argv = argv;
+    request->argc = call->argc;
     request->task.run = request_run;
     request->task.done = request_done;
-    request->task.flags =
-        (flags & CMD_WRITE ? TASK_WRITES : 0u) | (flags & CMD_DELETES ? TASK_DELETES : 0u);
-    request_queue(conn, request);
+    request->task.flags = task_flags(conn, call->cmd);
+    conn->parked = request;
     task_start(conn->server->tasks, &request->task);
     conn->server->busy = true;
     return true;
 }
 
-bool server__request_refuse(struct conn *conn, const char *prefix, const char *text)
+void server__pause_end(struct server *server)
 {
-    struct request *request = request_new(conn);
-    resp_add_error(&request->reply, prefix, text);
-    bool failed = request->reply.failed;
-    request->answered = true;
-    conn->reply_bytes += request->reply.buf.len;
-    conn->server->stats.error_count++;
-    conn->server->busy = true;
-    request_queue(conn, request);
-    conn_touch(conn);
-    return !failed;
+    server->pause_end_ms = 0;
+    for (struct conn *conn = server->conns; conn; conn = conn->next) {
+        if (conn->paused && conn->parked)
+            task_wake(&conn->parked->task);
+        conn->paused = false;
+    }
 }

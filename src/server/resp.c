@@ -7,7 +7,7 @@
 
 #include "base/banned.h"
 
-enum { ARGS_KEPT = 1024, ARGS_FIRST = 8, OUT_KEPT_BYTES = 1024, NUMBER_BYTES_MAX = 20 };
+enum { ARGS_KEPT = 1024, ARGS_FIRST = 8, NUMBER_BYTES_MAX = 20 };
 
 void resp_parser_init(struct resp_parser *parser)
 {
@@ -112,6 +112,8 @@ static enum resp_result bulk_length(struct resp_parser *parser, const uint8_t *i
     }
     if (!is_number || number < 0 || number > RESP_BULK_BYTES_MAX)
         return bad(err, "invalid bulk length");
+    if (parser->limited && number > RESP_LIMITED_BULK_BYTES_MAX)
+        return bad(err, "unauthenticated bulk length");
     parser->bulk_len = number;
     return RESP_REQUEST;
 }
@@ -247,6 +249,8 @@ static enum resp_result array_begin(struct resp_parser *parser, const uint8_t *i
         return result;
     if (!is_number || number > RESP_ARG_COUNT_MAX)
         return bad(err, "invalid multibulk length");
+    if (parser->limited && number > RESP_LIMITED_ARG_COUNT_MAX)
+        return bad(err, "unauthenticated multibulk length");
     parser->args_left = number > 0 ? number : 0;
     parser->bulk_len = -1;
     return RESP_REQUEST;
@@ -291,87 +295,4 @@ size_t resp_parser_need(const struct resp_parser *parser, size_t len)
         return 1;
     size_t end = parser->at + (size_t)parser->bulk_len + 2;
     return end > len ? end - len : 1;
-}
-
-/* ---- writing ---- */
-
-void resp_out_init(struct resp_out *out, size_t bytes_max)
-{
-    buf_init(&out->buf, bytes_max);
-    out->failed = false;
-}
-
-void resp_out_done(struct resp_out *out)
-{
-    if (out)
-        buf_done(&out->buf);
-}
-
-void resp_out_clear(struct resp_out *out)
-{
-    buf_shrink(&out->buf, OUT_KEPT_BYTES);
-    out->failed = false;
-}
-
-static void add(struct resp_out *out, const void *ptr, size_t len)
-{
-    out->failed = out->failed || !buf_add(&out->buf, ptr, len);
-}
-
-void resp_add_status(struct resp_out *out, const char *text)
-{
-    add(out, "+", 1);
-    add(out, text, strlen(text));
-    add(out, "\r\n", 2);
-}
-
-void resp_add_error(struct resp_out *out, const char *prefix, const char *text)
-{
-    add(out, "-", 1);
-    add(out, prefix, strlen(prefix));
-    add(out, " ", 1);
-    size_t from = out->buf.len;
-    add(out, text, strlen(text));
-    for (size_t i = from; i < out->buf.len; i++)
-        if (out->buf.ptr[i] == '\r' || out->buf.ptr[i] == '\n')
-            out->buf.ptr[i] = ' ';
-    add(out, "\r\n", 2);
-}
-
-static void add_number(struct resp_out *out, char mark, int64_t value)
-{
-    char text[NUMBER_BYTES_MAX + 8];
-    int len = snprintf(text, sizeof text, "%c%" PRId64 "\r\n", mark, value);
-    add(out, text, (size_t)len);
-}
-
-void resp_add_int(struct resp_out *out, int64_t value)
-{
-    add_number(out, ':', value);
-}
-
-void resp_add_bulk(struct resp_out *out, struct bytes bytes)
-{
-    if (!buf_reserve(&out->buf, bytes.len + NUMBER_BYTES_MAX + 8)) {
-        out->failed = true;
-        return;
-    }
-    add_number(out, '$', (int64_t)bytes.len);
-    add(out, bytes.ptr, bytes.len);
-    add(out, "\r\n", 2);
-}
-
-void resp_add_text(struct resp_out *out, const char *text)
-{
-    resp_add_bulk(out, bytes_of(text, strlen(text)));
-}
-
-void resp_add_null(struct resp_out *out)
-{
-    add(out, "$-1\r\n", 5);
-}
-
-void resp_add_array(struct resp_out *out, size_t count)
-{
-    add_number(out, '*', (int64_t)count);
 }

@@ -1,4 +1,4 @@
-/* resp.h - RESP2: requests are parsed, replies and requests are written.
+/* resp.h - RESP: requests are parsed; resp_out.h writes replies.
  *
  * A parser is fed the same growing bytes again and again and goes on where it stopped, so a long
  * bulk is not read twice. Requests are arrays of bulks, or lines ("inline commands") with Redis's
@@ -24,6 +24,7 @@ struct resp_parser {
     struct resp_arg *arg;
     size_t arg_count;
     size_t arg_cap;
+    bool limited; /* who sends has not authenticated: few and short arguments */
 };
 
 enum resp_result {
@@ -41,21 +42,3 @@ enum resp_result resp_parse(struct resp_parser *parser, uint8_t *in, size_t len,
 size_t resp_parser_rewind(struct resp_parser *parser);
 /* How many bytes more the incomplete request needs at least. */
 size_t resp_parser_need(const struct resp_parser *parser, size_t len);
-
-/* What is written; a write that finds no memory is remembered and the rest is dropped. */
-struct resp_out {
-    struct buf buf;
-    bool failed;
-};
-
-void resp_out_init(struct resp_out *out, size_t bytes_max);
-void resp_out_done(struct resp_out *out);
-void resp_out_clear(struct resp_out *out); /* keeps a little memory */
-void resp_add_status(struct resp_out *out, const char *text);
-/* "-<prefix> <text>"; line ends in the text become spaces. */
-void resp_add_error(struct resp_out *out, const char *prefix, const char *text);
-void resp_add_int(struct resp_out *out, int64_t value);
-void resp_add_bulk(struct resp_out *out, struct bytes bytes);
-void resp_add_text(struct resp_out *out, const char *text); /* as a bulk */
-void resp_add_null(struct resp_out *out);
-void resp_add_array(struct resp_out *out, size_t count); /* the elements follow */

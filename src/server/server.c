@@ -1,124 +1,24 @@
 #include "server/server_int.h"
 
-#include <errno.h>
-#include <netdb.h>
-#include <netinet/in.h>
-#include <netinet/tcp.h>
-#include <stdio.h>
+#include <signal.h>
 #include <sys/resource.h>
 #include <sys/signalfd.h>
-#include <sys/socket.h>
 #include <unistd.h>
 
 #include "base/log.h"
 #include "base/mem.h"
+#include "types/names.h"
 
 #include "base/banned.h"
 
 enum {
-    LISTEN_BACKLOG = 511,
-    ACCEPTS_A_TURN = 256,
     DESCRIPTORS_KEPT = 400, /* for the store: its engine may hold 256 files open */
+    CRON_MS = 100,
     DRAIN_MS_MAX = 5 * 1000,
     FLUSH_MS_MAX = 30 * 1000,
 };
 #define NS_A_MS UINT64_C(1000000)
-#define TURN_NS_MAX (1000 * NS_A_MS) /* an idle server looks at its store once a second */
-
-/* ---- accepting ---- */
-
-static void client_refuse(struct server *server, int fd)
-{
-    static const char text[] = "-ERR max number of clients reached\r\n";
-    ssize_t sent = send(fd, text, sizeof text - 1, MSG_NOSIGNAL | MSG_DONTWAIT);
-    (void)sent; /* it is closed anyway */
-    close(fd);
-    server->stats.rejected_count++;
-}
-
-static void listener_ready(struct loop_watch *watch, unsigned events)
-{
-    struct server *server = watch->arg;
-    (void)events;
-    for (int i = 0; i < ACCEPTS_A_TURN; i++) {
-        int fd = accept4(watch->fd, NULL, NULL, SOCK_NONBLOCK | SOCK_CLOEXEC);
-        if (fd < 0) {
-            if (errno != EAGAIN && errno != EINTR && errno != ECONNABORTED)
-                log_warn("could not accept a connection: %s", strerror(errno));
-            return;
-        }
-        if (server->conn_count >= server->conn_count_max) {
-            client_refuse(server, fd);
-            continue;
-        }
-        const int on = 1;
-        (void)setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &on, sizeof on);
-        (void)setsockopt(fd, SOL_SOCKET, SO_KEEPALIVE, &on, sizeof on);
-        server__conn_new(server, fd);
-    }
-}
-
-static enum rc socket_listen(const struct addrinfo *address, int *ret_fd, struct err *err)
-{
-    const int on = 1;
-    int fd = socket(address->ai_family, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
-    if (fd < 0)
-        return err_set(err, RC_IO, "could not make a socket: %s", strerror(errno));
-    (void)setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &on, sizeof on);
-    if (bind(fd, address->ai_addr, address->ai_addrlen) == 0 && listen(fd, LISTEN_BACKLOG) == 0) {
-        *ret_fd = fd;
-        return RC_OK;
-    }
-    enum rc rc = errno == EADDRINUSE ? RC_BUSY : RC_IO;
-    (void)err_set(err, rc, "%s", strerror(errno));
-    close(fd);
-    return rc;
-}
-
-static uint16_t socket_port(int fd)
-{
-    union {
-        struct sockaddr any;
-        struct sockaddr_in v4;
-        struct sockaddr_in6 v6;
-    } address = {0};
-    socklen_t len = sizeof address;
-    if (getsockname(fd, &address.any, &len) != 0)
-        return 0;
-    return ntohs(address.any.sa_family == AF_INET6 ? address.v6.sin6_port : address.v4.sin_port);
-}
-
-static enum rc server_listen(struct server *server, struct err *err)
-{
-    const struct options *config = server->config;
-    struct addrinfo hints = {.ai_socktype = SOCK_STREAM, .ai_flags = AI_PASSIVE};
-    struct addrinfo *address = NULL;
-    char port[8];
-    int fd = -1;
-
-    snprintf(port, sizeof port, "%u", config->port);
-    int found = getaddrinfo(config->bind, port, &hints, &address);
-    if (found != 0)
-        return err_set(err, RC_INVALID, "could not understand the address \"%s\": %s", config->bind,
-                       gai_strerror(found));
-    enum rc rc = socket_listen(address, &fd, err);
-    freeaddrinfo(address);
-    if (rc != RC_OK)
-        return err_prefix(err, "could not listen on %s:%s: ", config->bind, port);
-    server->port = socket_port(fd);
-    server->listener =
-        (struct loop_watch){.fd = fd, .events = LOOP_READ, .ready = listener_ready, .arg = server};
-    return loop_add(server->loop, &server->listener, err);
-}
-
-static void listener_close(struct server *server)
-{
-    if (server->listener.fd < 0)
-        return;
-    loop_del(server->loop, &server->listener);
-    close(server->listener.fd);
-    server->listener.fd = -1;
-}
+#define TURN_NS_MAX (100 * NS_A_MS) /* an idle server looks around ten times a second */
 
 /* ---- life ---- */
 
@@ -127,26 +27,86 @@ static void signal_ready(struct loop_watch *watch, unsigned events)
     struct server *server = watch->arg;
     struct signalfd_siginfo info;
     (void)events;
-    if (read(watch->fd, &info, sizeof info) == (ssize_t)sizeof info)
+    if (read(watch->fd, &info, sizeof info) != (ssize_t)sizeof info)
+        return;
+    if (info.ssi_signo != SIGHUP)
         server->signal_count++;
+    else if (server->config->logfile[0] && !log_open(server->config->logfile))
+        log_warn("could not open the log file %s again", server->config->logfile);
 }
 
 /* As many clients as the system gives descriptors for. */
-static size_t clients_max(void)
+static size_t clients_max(size_t wanted_count)
 {
     struct rlimit limit;
     if (getrlimit(RLIMIT_NOFILE, &limit) != 0)
         return DESCRIPTORS_KEPT;
-    rlim_t wanted = SERVER_CLIENTS_MAX + DESCRIPTORS_KEPT;
+    rlim_t wanted = wanted_count + DESCRIPTORS_KEPT;
     if (limit.rlim_cur < wanted) {
         limit.rlim_cur = limit.rlim_max < wanted ? limit.rlim_max : wanted;
         if (setrlimit(RLIMIT_NOFILE, &limit) != 0 && getrlimit(RLIMIT_NOFILE, &limit) != 0)
             return DESCRIPTORS_KEPT;
     }
     if (limit.rlim_cur >= wanted)
-        return SERVER_CLIENTS_MAX;
+        return wanted_count;
     return limit.rlim_cur / 2 > DESCRIPTORS_KEPT ? (size_t)limit.rlim_cur - DESCRIPTORS_KEPT
                                                  : (size_t)limit.rlim_cur / 2;
+}
+
+/* CONFIG SET: what has to happen beside the new value. */
+static void config_changed(void *arg, const struct config *config, const char *name)
+{
+    struct server *server = arg;
+    if (strcmp(name, "durability") == 0) {
+        tasks_durability_set(server->tasks, config->durability);
+    } else if (strcmp(name, "hot-memory") == 0) {
+        store_hot_memory_set(server->store, config->hot_memory_bytes);
+    } else if (strcmp(name, "maxclients") == 0) {
+        server->conn_count_max = clients_max(config->maxclients);
+    } else if (strcmp(name, "notify-keyspace-events") == 0) {
+        server->notify = config->notify_keyspace_events;
+        server__listening_update(server);
+    } else if (strcmp(name, "loglevel") == 0) {
+        log_level_set(config_log_level(config));
+    } else if (strcmp(name, "active-expire") == 0) {
+        expire_active_set(server->expire, config->active_expire);
+    }
+}
+
+static enum rc databases_open(struct server *server, struct err *err)
+{
+    kv_init(&server->kv, server->store, server->clock);
+    server->kv.hooks = (struct kv_hooks){.changed = server__key_changed,
+                                         .flushed = server__ns_flushed,
+                                         .arg = server};
+    return names_open(&server->kv, err);
+}
+
+static void server_parts_init(struct server *server)
+{
+    size_t cmd_count;
+    (void)cmd_list(&cmd_count);
+    server->cmds = cmd_table_new();
+    server->cmd_stats = mem_zalloc(cmd_count * sizeof *server->cmd_stats);
+    server->pubsub = pubsub_new();
+    server->slowlog = slowlog_new();
+    server->turn = 1;
+    server->turn_call = mem_alloc(TURN_CALLS_MAX * sizeof *server->turn_call);
+    server->arg = mem_alloc(BATCH_ARGS_MAX * sizeof *server->arg);
+    server->arg_cap = BATCH_ARGS_MAX;
+    server->held_effects_tail = &server->held_effects;
+    effects_init(&server->effects);
+    effects_init(&server->job_effects);
+    buf_init(&server->monitor_feed, SIZE_MAX);
+    server__ears_init(server);
+    server->tasks = tasks_new(&(struct tasks_options){.store = server->store,
+                                                      .clock = server->clock,
+                                                      .durability = server->config->durability,
+                                                      .wake = loop_wake,
+                                                      .wake_arg = server->loop,
+                                                      .clients = server__clients,
+                                                      .turn_end = server__turn_end,
+                                                      .clients_arg = server});
 }
 
 enum rc server_new(const struct server_options *options, struct server **ret_server,
@@ -157,22 +117,27 @@ enum rc server_new(const struct server_options *options, struct server **ret_ser
     server->store = options->store;
     server->clock = options->clock;
     server->config = options->config;
-    server->listener.fd = -1;
-    server->start_ms = clock_unix_ms(server->clock);
-    server->conn_count_max = clients_max();
-    server->tasks = tasks_new(&(struct tasks_options){.store = server->store,
-                                                      .clock = server->clock,
-                                                      .durability = server->config->durability,
-                                                      .wake = loop_wake,
-                                                      .wake_arg = server->loop});
+    server->start_ms = server->last_save_ms = clock_unix_ms(server->clock);
+    server->conn_count_max = clients_max(server->config->maxclients);
+    server->notify = server->config->notify_keyspace_events;
+    server_parts_init(server);
     server->signals = (struct loop_watch){
         .fd = options->signal_fd, .events = LOOP_READ, .ready = signal_ready, .arg = server};
-    enum rc rc = ns_init(&server->ns, server->store, server->clock, &server->ids,
-                         BYTES(NS_NAME_DEFAULT), err);
-    if (rc == RC_OK)
+    enum rc rc = databases_open(server, err);
+    if (rc == RC_OK) {
+        server->expire = expire_new(&(struct expire_options){.kv = &server->kv,
+                                                             .tasks = server->tasks,
+                                                             .enter = server__job_enter,
+                                                             .leave = server__job_leave,
+                                                             .safe = server__job_safe,
+                                                             .arg = server});
+        expire_active_set(server->expire, server->config->active_expire);
+        server__listening_update(server);
+        config_listen(server->config, config_changed, server);
         rc = loop_add(server->loop, &server->signals, err);
+    }
     if (rc == RC_OK)
-        rc = server_listen(server, err);
+        rc = server__listen(server, err);
     if (rc != RC_OK) {
         server_free(server);
         return rc;
@@ -185,19 +150,32 @@ void server_free(struct server *server)
 {
     if (!server)
         return;
-    listener_close(server);
+    server__listen_end(server);
     while (server->conns)
         server__conn_close(server->conns);
     loop_del(server->loop, &server->signals);
+    config_listen(server->config, NULL, NULL);
+    expire_free(server->expire);
     tasks_free(server->tasks);
-    while (server->spare) {
-        struct request *request = server->spare;
-        server->spare = request->next;
-        resp_out_done(&request->reply);
-        mem_free(request);
-    }
-    ns_done(&server->ns);
+    server__requests_done(server);
+    server__effects_held_done(server);
+    server__ears_done(server);
+    effects_done(&server->effects);
+    effects_done(&server->job_effects);
+    buf_done(&server->monitor_feed);
+    pubsub_free(server->pubsub);
+    slowlog_free(server->slowlog);
+    cmd_table_free(server->cmds);
+    mem_free(server->cmd_stats);
+    mem_free(server->turn_call);
+    mem_free(server->arg);
+    kv_done(&server->kv);
     mem_free(server);
+}
+
+const char *server_version(void)
+{
+    return TERRACE_VERSION;
 }
 
 uint16_t server_port(const struct server *server)
@@ -206,6 +184,38 @@ uint16_t server_port(const struct server *server)
 }
 
 /* ---- running ---- */
+
+/* A tenth of a second, as often as turns allow. */
+static void server_cron(struct server *server)
+{
+    uint64_t now_ms = clock_unix_ms(server->clock);
+    server->kv.now_ms = now_ms;
+    if (server->pause_end_ms != 0 && now_ms >= server->pause_end_ms)
+        server__pause_end(server);
+    if (now_ms - server->stats.ops_sampled_ms < CRON_MS)
+        return;
+    uint64_t count = server->stats.command_count - server->stats.ops_sampled_count;
+    server->stats.ops_per_s = count * 1000 / (now_ms - server->stats.ops_sampled_ms);
+    server->stats.ops_sampled_count = server->stats.command_count;
+    server->stats.ops_sampled_ms = now_ms;
+    if (store_flush_mark(server->store) != server->flush_mark_seen) {
+        server->flush_mark_seen = store_flush_mark(server->store);
+        server->last_save_ms = now_ms;
+    }
+    server__conns_cron(server);
+    server__watch(server);
+}
+
+/* What commands have asked the store for that cannot happen while a commit is open. */
+static void asked_do(struct server *server)
+{
+    if (server->flush_asked)
+        server->flush_segment = store_flush_ask(server->store);
+    if (server->evict_asked)
+        store_evict_all(server->store);
+    server->flush_asked = server->evict_asked = false;
+    server->busy = true;
+}
 
 /* Waits for what comes, then a turn: commands, one journal frame, replies. */
 static enum rc server_turn(struct server *server, uint64_t timeout_ns, struct err *err)
@@ -216,8 +226,14 @@ static enum rc server_turn(struct server *server, uint64_t timeout_ns, struct er
     server->busy = false;
     if (tasks_turn(server->tasks))
         server->busy = true;
+    if (server->flush_asked || server->evict_asked)
+        asked_do(server);
+    server__holds_look(server);
+    server__effects_held_look(server);
+    if (server->monitor_count > 0)
+        monitor_deliver(server);
     server__conns_settle(server);
-    server__watch(server);
+    server_cron(server);
     return RC_OK;
 }
 
@@ -225,16 +241,15 @@ static enum rc server_turn(struct server *server, uint64_t timeout_ns, struct er
 static enum rc server_drain(struct server *server, struct err *err)
 {
     uint64_t end_ns = clock_mono_ns(server->clock) + DRAIN_MS_MAX * NS_A_MS;
-    listener_close(server);
-    for (struct conn *conn = server->conns; conn; conn = conn->next)
-        conn->quit = true;
+    server__listen_end(server);
+    server->stopping = true;
+    for (struct conn *conn = server->conns; conn; conn = conn->next) {
+        server__conn_quit(conn);
+        if (conn->parked && server__request_blocked(conn->parked))
+            conn->broken = true; /* it would wait for ever */
+    }
     while (clock_mono_ns(server->clock) < end_ns && server->signal_count < 2) {
-        for (struct conn *conn = server->conns, *next; conn; conn = next) {
-            next = conn->next;
-            if (conn->request_count == 0 && conn->out.len == 0)
-                server__conn_close(conn);
-        }
-        if (!server->conns && tasks_count(server->tasks) == 0)
+        if (!server->conns)
             return RC_OK;
         enum rc rc = server_turn(server, 10 * NS_A_MS, err);
         if (rc != RC_OK)

@@ -75,8 +75,8 @@ struct engine_ops {
                    enum engine_tier tier, struct buf *value, struct err *err);
     /* False: no row has this key, known from memory alone. May be NULL: everything may be there. */
     bool (*may_have)(struct engine *engine, struct bytes key);
-    /* Rows of the range in order. The iterator sees one state of the engine at least as new as the
-     * call; ranges are copied. */
+    /* Rows of the range in order. The iterator sees one state of each space, at least as new as the
+     * call; only in a view all spaces are of one state. Ranges are copied. */
     enum rc (*iter_open)(struct engine *engine, const struct engine_view *view,
                          const struct engine_range *range, struct engine_iter **ret_iter,
                          struct err *err);

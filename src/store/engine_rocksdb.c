@@ -1,9 +1,6 @@
-#include "store/engine.h"
+#include "store/engine_rocksdb_int.h"
 
 #include <inttypes.h>
-#include <pthread.h>
-#include <rocksdb/c.h>
-#include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -11,25 +8,8 @@
 
 #include "base/file.h"
 #include "base/mem.h"
-#include "store/engine_int.h"
 
 #include "base/banned.h"
-
-/* Invariants of this engine:
- *   (1) The memtable stays empty: everything enters as files that are ingested. So there is no
- *       write-ahead log, no flush, and no stall inside RocksDB.
- *   (2) The files of a unit are ingested by one call into one column family: one manifest record.
- *   (3) No argument reaches RocksDB unchecked: Debian's build has its assertions on.
- *   (4) The last sequence number is never 0: a compaction beside a snapshot of number 0 takes every
- *       row of number 0 for a hidden one, and drops it.
- *   (5) A file in the scratch directory may be the second name of a live file, if the process was
- *       killed inside an ingestion. So names are removed before they are used, never truncated.
- *   (6) An ingestion syncs files under the database's mutex, and the first read of a thread after a
- *       change takes that mutex. So reads of memory, which must not wait, stay out meanwhile.
- *   (7) Every read has a snapshot. Without one RocksDB takes the last number for rows and no limit
- *       for range deletes: when a compaction ends inside an ingestion, a reader would meet the
- *       range deletes of the unit but not its rows. Only units change anything, so one snapshot,
- *       renewed by each unit, serves all readers, and a view is a reference to it. */
 
 enum {
     CACHE_BYTES_DEFAULT = 64 * 1024 * 1024,
@@ -50,46 +30,6 @@ enum {
 
 static const char unit_file_prefix[] = "unit-";
 
-struct rocks {
-    struct engine engine;
-    rocksdb_t *db;
-    rocksdb_env_t *env;
-    rocksdb_cache_t *cache;
-    rocksdb_options_t *options;
-    rocksdb_envoptions_t *env_options;
-    const struct space_set *spaces; /* borrowed */
-    char *scratch_dir;
-    bool read_only;
-    bool unit_is_open;           /* the flusher's */
-    uint64_t file_number;        /* the flusher's */
-    _Atomic uint64_t unit_count; /* shared: atomic */
-    atomic_bool ingesting;       /* shared: atomic; (6) */
-    pthread_mutex_t view_lock;   /* the two below, and ref_count of every view */
-    struct rocks_view *current;  /* what is read without a view; (7) */
-    struct rocks_view *retired;  /* without references, released by the flusher */
-    pthread_mutex_t depth_lock;  /* the three below */
-    uint64_t depth;
-    uint64_t depth_file_count; /* what depth was computed for */
-    uint64_t depth_unit_count;
-};
-
-struct rocks_view { /* what struct engine_view is here */
-    const rocksdb_snapshot_t *snapshot;
-    rocksdb_readoptions_t *read[2]; /* by enum engine_tier */
-    uint64_t ref_count;
-    struct rocks_view *next; /* of the retired ones */
-};
-
-struct rocks_iter {
-    struct engine_iter iter;
-    struct rocks_view *view; /* a reference */
-    rocksdb_readoptions_t *read;
-    rocksdb_iterator_t *it; /* NULL: the range is empty */
-    uint8_t *bounds;        /* RocksDB borrows the ends */
-    bool reverse;
-    bool started;
-};
-
 struct rocks_unit {
     struct engine_unit unit;
     struct engine_order order;
@@ -98,6 +38,7 @@ struct rocks_unit {
     char *path[UNIT_FILES_MAX];
     int path_count;
     enum rc broken; /* a file could not be written: the unit cannot be applied */
+    bool has_range_deletes;
     bool applied;
 };
 
@@ -126,8 +67,7 @@ static enum rc status_rc(const char *text)
     return RC_IO;
 }
 
-/* Frees the status text of a RocksDB call; NULL is RC_OK. */
-static enum rc status_take(char *status, const char *what, struct err *err)
+enum rc rocks__status_take(char *status, const char *what, struct err *err)
 {
     if (!status)
         return RC_OK;
@@ -144,14 +84,17 @@ static char *group_transform(void *state, const char *key, size_t len, size_t *r
     return (char *)(uintptr_t)key; /* RocksDB only reads it */
 }
 
-/* Rows of whole-key spaces are filtered by their key, and those of unknown spaces not at all. */
-static unsigned char group_in_domain(void *state, const char *key, size_t len)
+bool rocks__key_is_grouped(const struct space_set *spaces, const char *key, size_t len)
 {
-    const struct space_set *spaces = state;
     if (len == 0)
-        return 0;
+        return false;
     enum space_kind kind = spaces->space[(uint8_t)key[0]].kind;
     return kind == SPACE_FIXED || kind == SPACE_LENGTH;
+}
+
+static unsigned char group_in_domain(void *state, const char *key, size_t len)
+{
+    return rocks__key_is_grouped(state, key, len);
 }
 
 static unsigned char group_in_range(void *state, const char *key, size_t len)
@@ -247,84 +190,6 @@ static rocksdb_options_t *options_new(const struct rocks *rocks)
     return options;
 }
 
-/* ---- views ---- */
-
-static rocksdb_readoptions_t *read_options_new(enum engine_tier tier)
-{
-    enum { BLOCK_CACHE_TIER = 1 };
-    rocksdb_readoptions_t *read = rocksdb_readoptions_create();
-    rocksdb_readoptions_set_total_order_seek(read, 1);
-    rocksdb_readoptions_set_background_purge_on_iterator_cleanup(read, 1);
-    if (tier == ENGINE_TIER_MEMORY)
-        rocksdb_readoptions_set_read_tier(read, BLOCK_CACHE_TIER);
-    return read;
-}
-
-static struct rocks_view *view_new(struct rocks *rocks)
-{
-    struct rocks_view *view = mem_zalloc(sizeof *view);
-
-    view->snapshot = rocksdb_create_snapshot(rocks->db);
-    view->ref_count = 1;
-    for (size_t i = 0; i < ARRAY_LEN(view->read); i++) {
-        view->read[i] = read_options_new((enum engine_tier)i);
-        rocksdb_readoptions_set_snapshot(view->read[i], view->snapshot);
-    }
-    return view;
-}
-
-/* NULL: the current one. */
-static struct rocks_view *view_ref(struct rocks *rocks, const struct engine_view *view)
-{
-    pthread_mutex_lock(&rocks->view_lock);
-    struct rocks_view *self = view ? (struct rocks_view *)(uintptr_t)view : rocks->current;
-    self->ref_count++;
-    pthread_mutex_unlock(&rocks->view_lock);
-    return self;
-}
-
-/* Releasing a snapshot takes the database's mutex: the flusher does it, not a reader. */
-static void view_unref(struct rocks *rocks, struct rocks_view *view)
-{
-    if (!view)
-        return;
-    pthread_mutex_lock(&rocks->view_lock);
-    if (--view->ref_count == 0) {
-        view->next = rocks->retired;
-        rocks->retired = view;
-    }
-    pthread_mutex_unlock(&rocks->view_lock);
-}
-
-static void views_release(struct rocks *rocks)
-{
-    pthread_mutex_lock(&rocks->view_lock);
-    struct rocks_view *view = rocks->retired;
-    rocks->retired = NULL;
-    pthread_mutex_unlock(&rocks->view_lock);
-    while (view) {
-        struct rocks_view *next = view->next;
-        for (size_t i = 0; i < ARRAY_LEN(view->read); i++)
-            rocksdb_readoptions_destroy(view->read[i]);
-        rocksdb_release_snapshot(rocks->db, view->snapshot);
-        mem_free(view);
-        view = next;
-    }
-}
-
-/* From here on reads without a view see what is there now. */
-static void views_renew(struct rocks *rocks)
-{
-    struct rocks_view *view = view_new(rocks);
-
-    pthread_mutex_lock(&rocks->view_lock);
-    struct rocks_view *old = rocks->current;
-    rocks->current = view;
-    pthread_mutex_unlock(&rocks->view_lock);
-    view_unref(rocks, old);
-    views_release(rocks);
-}
-
 /* ---- life ---- */
 
 static enum rc scratch_remove(const char *name, void *arg, struct err *err)
@@ -346,10 +211,13 @@ static void rocks_close(struct engine *engine)
     if (!rocks)
         return;
     ASSERT(!rocks->unit_is_open);
-    view_unref(rocks, rocks->current);
-    views_release(rocks);
+    ASSERT(!rocks->shelter);
+    rocks__views_release(rocks);
     if (rocks->db)
         rocksdb_close(rocks->db);
+    for (size_t i = 0; i < ROCKS_TIERS; i++)
+        if (rocks->read[i])
+            rocksdb_readoptions_destroy(rocks->read[i]);
     if (rocks->env_options)
         rocksdb_envoptions_destroy(rocks->env_options);
     if (rocks->options)
@@ -358,7 +226,9 @@ static void rocks_close(struct engine *engine)
         rocksdb_cache_destroy(rocks->cache);
     if (rocks->env)
         rocksdb_env_destroy(rocks->env);
+    pthread_mutex_destroy(&rocks->apply_lock);
     pthread_mutex_destroy(&rocks->view_lock);
+    pthread_cond_destroy(&rocks->bare_gone);
     pthread_mutex_destroy(&rocks->depth_lock);
     mem_free(rocks->scratch_dir);
     mem_free(rocks);
@@ -380,6 +250,8 @@ static void rocks_set_options(struct rocks *rocks, const struct engine_options *
     rocksdb_env_lower_thread_pool_io_priority(rocks->env);
     rocks->options = options_new(rocks);
     rocks->env_options = rocksdb_envoptions_create();
+    for (size_t i = 0; i < ROCKS_TIERS; i++)
+        rocks->read[i] = rocks__read_options_new((enum engine_tier)i);
 }
 
 /* The parent keeps the name of a new directory only once it is synced. */
@@ -405,202 +277,12 @@ static enum rc rocks_open_db(struct rocks *rocks, const char *dir, struct err *e
 
     rocks->db = rocks->read_only ? rocksdb_open_for_read_only(rocks->options, dir, 0, &status)
                                  : rocksdb_open(rocks->options, dir, &status);
-    enum rc rc = status_take(status, "open the engine", err);
+    enum rc rc = rocks__status_take(status, "open the engine", err);
     if (rc != RC_INVALID)
         return rc;
     if (err)
         err->rc = RC_VERSION; /* what this build does not know, it calls an invalid argument */
     return RC_VERSION;
-}
-
-/* ---- reads ---- */
-
-/* A plain get of the cache tier answers an empty value where a table is not open. This call says
- * whether it has found the value, but takes every error for absence. */
-static enum rc get_cached(struct rocks *rocks, const rocksdb_readoptions_t *read, struct bytes key,
-                          struct buf *value, struct err *err)
-{
-    unsigned char found = 0;
-    char *ptr = NULL;
-    size_t len = 0;
-
-    if (atomic_load(&rocks->ingesting))
-        return RC_COLD; /* (6) */
-    enum rc rc = RC_NOT_FOUND;
-    if (rocksdb_key_may_exist(rocks->db, read, (const char *)key.ptr, key.len, &ptr, &len, NULL, 0,
-                              &found))
-        rc = found ? engine__value_add(value, bytes_of(ptr, len), err) : RC_COLD;
-    rocksdb_free(ptr); /* it may be there without having been found */
-    return rc;
-}
-
-static enum rc get_all(struct rocks *rocks, const rocksdb_readoptions_t *read, struct bytes key,
-                       struct buf *value, struct err *err)
-{
-    char *status = NULL;
-    rocksdb_pinnableslice_t *slice =
-        rocksdb_get_pinned(rocks->db, read, (const char *)key.ptr, key.len, &status);
-    enum rc rc = status_take(status, "read a row", err);
-    if (rc == RC_OK && !slice)
-        return RC_NOT_FOUND;
-    if (rc == RC_OK) {
-        size_t len = 0;
-        const char *ptr = rocksdb_pinnableslice_value(slice, &len);
-        rc = engine__value_add(value, bytes_of(ptr, len), err);
-    }
-    if (slice)
-        rocksdb_pinnableslice_destroy(slice);
-    return rc;
-}
-
-static enum rc rocks_get(struct engine *engine, const struct engine_view *view, struct bytes key,
-                         enum engine_tier tier, struct buf *value, struct err *err)
-{
-    struct rocks *rocks = (struct rocks *)engine;
-    struct rocks_view *seen = view_ref(rocks, view);
-
-    enum rc rc = tier == ENGINE_TIER_MEMORY ? get_cached(rocks, seen->read[tier], key, value, err)
-                                            : get_all(rocks, seen->read[tier], key, value, err);
-    view_unref(rocks, seen);
-    return rc;
-}
-
-static bool rocks_may_have(struct engine *engine, struct bytes key)
-{
-    struct rocks *rocks = (struct rocks *)engine;
-
-    if (atomic_load(&rocks->ingesting))
-        return true; /* (6) */
-    struct rocks_view *seen = view_ref(rocks, NULL);
-    bool may_have =
-        rocksdb_key_may_exist(rocks->db, seen->read[ENGINE_TIER_MEMORY], (const char *)key.ptr,
-                              key.len, NULL, NULL, NULL, 0, NULL);
-    view_unref(rocks, seen);
-    return may_have;
-}
-
-/* The caller's word is checked: a prefix seek outside of one group would miss rows. */
-static bool range_is_one_group(const struct rocks *rocks, const struct engine_range *range)
-{
-    struct bytes group, suffix;
-    uint8_t space;
-    bool is_inside = false;
-    struct buf end;
-
-    if (!range->one_group || range->upper.len == 0 ||
-        space_key_split(rocks->spaces, range->lower, &space, &group, &suffix, NULL) != RC_OK ||
-        !group_in_domain((void *)(uintptr_t)rocks->spaces, (const char *)range->lower.ptr,
-                         range->lower.len))
-        return false;
-    struct bytes head = bytes_of(range->lower.ptr, range->lower.len - suffix.len);
-    buf_init(&end, ENGINE_KEY_BYTES_MAX);
-    if (space_successor_add(head, &end))
-        is_inside = bytes_cmp(range->upper, buf_bytes(&end)) <= 0;
-    buf_done(&end);
-    return is_inside;
-}
-
-static void rocks_iter_close(struct engine_iter *iter)
-{
-    struct rocks_iter *self = (struct rocks_iter *)iter;
-    if (!self)
-        return;
-    if (self->it)
-        rocksdb_iter_destroy(self->it);
-    if (self->read)
-        rocksdb_readoptions_destroy(self->read);
-    view_unref((struct rocks *)iter->engine, self->view);
-    mem_free(self->bounds);
-    mem_free(self);
-}
-
-static void iter_set_bounds(struct rocks_iter *iter, const struct engine_range *range)
-{
-    iter->bounds = mem_alloc(range->lower.len + range->upper.len);
-    char *upper = (char *)iter->bounds + range->lower.len;
-    if (range->lower.len > 0) {
-        memcpy(iter->bounds, range->lower.ptr, range->lower.len);
-        rocksdb_readoptions_set_iterate_lower_bound(iter->read, (char *)iter->bounds,
-                                                    range->lower.len);
-    }
-    if (range->upper.len > 0) {
-        memcpy(upper, range->upper.ptr, range->upper.len);
-        rocksdb_readoptions_set_iterate_upper_bound(iter->read, upper, range->upper.len);
-    }
-}
-
-static enum rc rocks_iter_open(struct engine *engine, const struct engine_view *view,
-                               const struct engine_range *range, struct engine_iter **ret_iter,
-                               struct err *err)
-{
-    struct rocks *rocks = (struct rocks *)engine;
-    struct rocks_iter *iter = mem_zalloc(sizeof *iter);
-
-    (void)err;
-    iter->iter.engine = engine;
-    iter->reverse = range->reverse;
-    *ret_iter = &iter->iter;
-    if (range->upper.len > 0 && bytes_cmp(range->lower, range->upper) >= 0)
-        return RC_OK; /* (3): no rows, and no iterator with inverted bounds */
-    iter->read = read_options_new(ENGINE_TIER_ALL);
-    iter_set_bounds(iter, range);
-    iter->view = view_ref(rocks, view);
-    rocksdb_readoptions_set_snapshot(iter->read, iter->view->snapshot);
-    if (range->once)
-        rocksdb_readoptions_set_fill_cache(iter->read, 0);
-    /* In reverse the filters of partitions have had too many errors to be trusted. */
-    if (!range->reverse && range_is_one_group(rocks, range))
-        rocksdb_readoptions_set_total_order_seek(iter->read, 0);
-    iter->it = rocksdb_create_iterator(rocks->db, iter->read);
-    return RC_OK;
-}
-
-static void iter_step(struct rocks_iter *iter)
-{
-    if (!iter->started && iter->reverse)
-        rocksdb_iter_seek_to_last(iter->it); /* below the upper bound */
-    else if (!iter->started)
-        rocksdb_iter_seek_to_first(iter->it);
-    else if (iter->reverse)
-        rocksdb_iter_prev(iter->it);
-    else
-        rocksdb_iter_next(iter->it);
-    iter->started = true;
-}
-
-static enum rc rocks_iter_next(struct engine_iter *iter, struct bytes *ret_key,
-                               struct bytes *ret_value, struct err *err)
-{
-    struct rocks_iter *self = (struct rocks_iter *)iter;
-    size_t len = 0;
-    char *status = NULL;
-
-    if (!self->it || (self->started && !rocksdb_iter_valid(self->it)))
-        return RC_NOT_FOUND;
-    iter_step(self);
-    if (!rocksdb_iter_valid(self->it)) {
-        rocksdb_iter_get_error(self->it, &status);
-        enum rc rc = status_take(status, "read rows", err);
-        return rc == RC_OK ? RC_NOT_FOUND : rc;
-    }
-    const char *key = rocksdb_iter_key(self->it, &len);
-    *ret_key = bytes_of(key, len);
-    const char *value = rocksdb_iter_value(self->it, &len);
-    *ret_value = bytes_of(value, len);
-    return RC_OK;
-}
-
-static enum rc rocks_view_open(struct engine *engine, struct engine_view **ret_view,
-                               struct err *err)
-{
-    (void)err;
-    *ret_view = (struct engine_view *)view_ref((struct rocks *)engine, NULL);
-    return RC_OK;
-}
-
-static void rocks_view_close(struct engine *engine, struct engine_view *view)
-{
-    view_unref((struct rocks *)engine, (struct rocks_view *)view);
 }
 
 /* ---- units ---- */
@@ -626,7 +308,7 @@ static enum rc rocks_unit_open(struct engine *engine, struct engine_unit **ret_u
 /* After a failed write no file of the unit is complete: the unit stays broken. */
 static enum rc unit_status(struct rocks_unit *unit, char *status, struct err *err)
 {
-    enum rc rc = status_take(status, "write a file of the unit", err);
+    enum rc rc = rocks__status_take(status, "write a file of the unit", err);
     if (rc != RC_OK)
         unit->broken = rc;
     return rc;
@@ -742,6 +424,7 @@ static enum rc rocks_unit_delete_range(struct engine_unit *unit, struct bytes fr
         rc = file_turn(self, from.ptr[0], err);
     if (rc != RC_OK)
         return rc;
+    self->has_range_deletes = true;
     rocksdb_sstfilewriter_delete_range(self->writer, (const char *)from.ptr, from.len,
                                        (const char *)to.ptr, to.len, &status);
     return unit_status(self, status, err);
@@ -757,13 +440,19 @@ static enum rc unit_ingest(struct rocks_unit *unit, struct err *err)
     rocksdb_ingestexternalfileoptions_set_snapshot_consistency(ingest, 1);
     rocksdb_ingestexternalfileoptions_set_allow_global_seqno(ingest, 1);
     rocksdb_ingestexternalfileoptions_set_allow_blocking_flush(ingest, 0); /* (1) */
+    rocks__views_release(rocks);                                           /* (8) */
+    pthread_mutex_lock(&rocks->apply_lock);
+    if (unit->has_range_deletes)
+        rocks__shelter_begin(rocks);
     atomic_store(&rocks->ingesting, true);
     rocksdb_ingest_external_file(rocks->db, (const char *const *)unit->path,
                                  (size_t)unit->path_count, ingest, &status); /* (2) */
-    views_renew(rocks); /* after an error, too: the unit may be there */
     atomic_store(&rocks->ingesting, false);
+    if (unit->has_range_deletes)
+        rocks__shelter_end(rocks);
+    pthread_mutex_unlock(&rocks->apply_lock);
     rocksdb_ingestexternalfileoptions_destroy(ingest);
-    return status_take(status, "ingest a unit", err);
+    return rocks__status_take(status, "ingest a unit", err);
 }
 
 static enum rc rocks_unit_apply(struct engine_unit *unit, struct err *err)
@@ -881,10 +570,10 @@ static enum rc rocks_checkpoint(struct engine *engine, const char *dir, struct e
 
     rocksdb_checkpoint_t *checkpoint = rocksdb_checkpoint_object_create(rocks->db, &status);
     if (status)
-        return status_take(status, "prepare a checkpoint", err);
+        return rocks__status_take(status, "prepare a checkpoint", err);
     rocksdb_checkpoint_create(checkpoint, dir, UINT64_MAX, &status); /* (1): flush nothing */
     rocksdb_checkpoint_object_destroy(checkpoint);
-    enum rc rc = status_take(status, "make a checkpoint", err);
+    enum rc rc = rocks__status_take(status, "make a checkpoint", err);
     if (rc != RC_OK)
         return rc;
     return dir_make(dir, err); /* it is there: syncs its name */
@@ -899,7 +588,7 @@ static enum rc rocks_settle(struct engine *engine, struct err *err)
 
     if (rocks->read_only)
         return RC_OK;
-    views_release(rocks);
+    rocks__views_release(rocks);
     while (property(rocks, "rocksdb.compaction-pending") > 0 ||
            property(rocks, "rocksdb.num-running-compactions") > 0) {
         if (property(rocks, "rocksdb.background-errors") > 0)
@@ -948,7 +637,9 @@ static enum rc rocks_open(const struct engine_options *options, struct engine **
     rocks->engine.ops = &engine_rocksdb_ops;
     rocks->spaces = options->spaces;
     rocks->read_only = options->read_only;
+    pthread_mutex_init(&rocks->apply_lock, NULL);
     pthread_mutex_init(&rocks->view_lock, NULL);
+    pthread_cond_init(&rocks->bare_gone, NULL);
     pthread_mutex_init(&rocks->depth_lock, NULL);
     rocks_set_options(rocks, options);
     if (!options->read_only) {
@@ -969,7 +660,6 @@ static enum rc rocks_open(const struct engine_options *options, struct engine **
         rc = rocks_begin(rocks, err);
     if (rc != RC_OK)
         return rc;
-    views_renew(rocks);
     *ret_engine = &rocks->engine;
     rocks = NULL;
     return RC_OK;
@@ -980,13 +670,13 @@ const struct engine_ops engine_rocksdb_ops = {
     .has_views = true,
     .open = rocks_open,
     .close = rocks_close,
-    .get = rocks_get,
-    .may_have = rocks_may_have,
-    .iter_open = rocks_iter_open,
-    .iter_next = rocks_iter_next,
-    .iter_close = rocks_iter_close,
-    .view_open = rocks_view_open,
-    .view_close = rocks_view_close,
+    .get = rocks__get,
+    .may_have = rocks__may_have,
+    .iter_open = rocks__iter_open,
+    .iter_next = rocks__iter_next,
+    .iter_close = rocks__iter_close,
+    .view_open = rocks__view_open,
+    .view_close = rocks__view_close,
     .unit_open = rocks_unit_open,
     .unit_put = rocks_unit_put,
     .unit_delete = rocks_unit_delete,

@@ -43,7 +43,8 @@ static bool load_eq(const void *entry, const void *key, void *arg)
     const struct load_want *want = key;
     (void)arg;
     return load->kind == want->kind && load->slot == want->slot && load->reverse == want->reverse &&
-           load->has_from == want->has_from && bytes_eq(load_rest(load), want->key) &&
+           load->match == want->match && load->has_from == want->has_from &&
+           bytes_eq(load_rest(load), want->key) &&
            (!want->has_from || bytes_eq(load->from, want->from));
 }
 
@@ -153,7 +154,8 @@ static void load_table_remove(struct table *table, struct loads *loads, struct l
                              .key = load_rest(load),
                              .reverse = load->reverse,
                              .has_from = load->has_from,
-                             .from = load->from};
+                             .from = load->from,
+                             .match = load->match};
     struct table_slot place;
     const struct load *found = table_find(table, hash, &want, &place);
     ASSERT(found == load);
@@ -171,6 +173,25 @@ static struct hot_group *load_group(const struct loads *loads, const struct load
     return hot_group_find(loads->hot, load->slot, rest, hot_hash(loads->hot, load->slot, rest));
 }
 
+static void flight_add(struct load **list, struct load *load)
+{
+    load->flight_prev = NULL;
+    load->flight_next = *list;
+    if (*list)
+        (*list)->flight_prev = load;
+    *list = load;
+}
+
+static void flight_remove(struct load **list, struct load *load)
+{
+    if (load->flight_prev)
+        load->flight_prev->flight_next = load->flight_next;
+    else
+        *list = load->flight_next;
+    if (load->flight_next)
+        load->flight_next->flight_prev = load->flight_prev;
+}
+
 /* Nobody holds it and it is not in flight: frees it. */
 static void load_forget(struct loads *loads, struct load *load)
 {
@@ -182,6 +203,8 @@ static void load_forget(struct loads *loads, struct load *load)
         *at = load->group_next;
     } else if (load->state == LOAD_READY) {
         load_table_remove(&loads->held, loads, load);
+        if (load->kind == LOAD_KEYS)
+            flight_remove(&loads->shown, load);
     }
     if (load->state == LOAD_READY)
         loads->pinned_bytes -= load->pinned_bytes;
@@ -193,12 +216,7 @@ static void load_land(struct loads *loads, struct load *load)
 {
     load->in_flight = false;
     load_table_remove(&loads->index, loads, load);
-    if (load->flight_prev)
-        load->flight_prev->flight_next = load->flight_next;
-    else
-        loads->flight = load->flight_next;
-    if (load->flight_next)
-        load->flight_next->flight_prev = load->flight_prev;
+    flight_remove(&loads->flight, load);
     loads->flight_count--;
 }
 
@@ -290,6 +308,8 @@ static struct load *load_new(struct loads *loads, const struct load_want *want, 
     load->has_from = want->has_from;
     if (want->has_from)
         load->from = copy_bytes(want->from);
+    load->match = want->match;
+    load->look_count_max = want->look_count_max;
     buf_init(&load->rows, LOAD_BYTES_MAX);
     return load;
 }
@@ -338,11 +358,7 @@ static void waiter_hold(struct loads *loads, struct load_waiter *waiter, struct 
 static void load_enqueue(struct loads *loads, struct load *load)
 {
     load->in_flight = true;
-    load->flight_prev = NULL;
-    load->flight_next = loads->flight;
-    if (loads->flight)
-        loads->flight->flight_prev = load;
-    loads->flight = load;
+    flight_add(&loads->flight, load);
     loads->flight_count++;
     loads->started_count++;
     pthread_mutex_lock(&loads->lock);
@@ -358,13 +374,15 @@ void load_start(struct loads *loads, const struct load_want *want, uint32_t mark
     struct hot *hot = loads->hot;
     uint64_t hash = want_hash(loads, want);
     struct load *load = table_find(&loads->index, hash, want, NULL);
+    if (!load && want->kind == LOAD_KEYS)
+        load = table_find(&loads->held, hash, want, NULL); /* as good as a new one (4) */
     if (load) {
         waiter_hold(loads, waiter, load);
         return;
     }
     uint64_t group_hash = hot_hash(hot, want->slot, want->key);
     if (hot_slot_whole(hot, want->slot)) {
-        if (hot_row_find(hot, want->slot, want->key, group_hash))
+        if (want->kind == LOAD_ROW && hot_row_find(hot, want->slot, want->key, group_hash))
             return;
         load = load_new(loads, want, mark);
     } else {
@@ -500,6 +518,70 @@ static enum rc read_page(struct load *load, struct engine *engine, const struct 
     return rc;
 }
 
+/* Keys that do not match are left out here: a page of a sparse pattern is small. */
+static enum rc keys_rows(struct load *load, struct engine *engine, struct engine_iter *iter)
+{
+    size_t head_bytes = 1 + load->prefix_len; /* the space and the prefix */
+    for (uint32_t looked = 1;; looked++) {
+        struct bytes key, value;
+        enum rc rc = engine->ops->iter_next(iter, &key, &value, &load->err);
+        if (rc == RC_NOT_FOUND) {
+            load->exhausted = true;
+            return RC_OK;
+        }
+        if (rc != RC_OK)
+            return rc;
+        if (key.len < head_bytes)
+            return err_set(&load->err, RC_CORRUPT, "the engine gave a row of another prefix");
+        key = bytes_from(key, head_bytes);
+        if (value.len > LOAD_KEYS_VALUE_BYTES)
+            value.len = LOAD_KEYS_VALUE_BYTES;
+        if ((!load->match || load->match(load->from, key)) && !rows_add(load, key, value))
+            return err_set(&load->err, RC_NOMEM, "could not hold a page of keys");
+        if (looked >= load->look_count_max || load->rows.len >= LOAD_KEYS_BYTES_MAX) {
+            load->has_bound = true;
+            load->bound = copy_bytes(key);
+            return RC_OK;
+        }
+    }
+}
+
+static enum rc read_keys(struct load *load, struct engine *engine, const struct space_set *spaces)
+{
+    struct buf lower, upper;
+    buf_init(&lower, SIZE_MAX);
+    buf_init(&upper, SIZE_MAX);
+    enum rc rc = RC_NOMEM;
+    if (space_key_add(spaces, load->space, load->group, bytes_of("", 0), &lower) &&
+        space_successor_add(bytes_of(lower.ptr, 1 + load->prefix_len), &upper))
+        rc = RC_OK;
+    struct engine_range range = {
+        .lower = buf_bytes(&lower), .upper = buf_bytes(&upper), .once = true};
+    struct engine_iter *iter = NULL;
+    if (rc == RC_OK)
+        rc = engine->ops->iter_open(engine, NULL, &range, &iter, &load->err);
+    if (rc == RC_OK)
+        rc = keys_rows(load, engine, iter);
+    if (iter)
+        engine->ops->iter_close(iter);
+    buf_done(&lower);
+    buf_done(&upper);
+    return rc;
+}
+
+static enum rc load_read(struct load *load, struct engine *engine, const struct space_set *spaces)
+{
+    switch (load->kind) {
+    case LOAD_ROW:
+        return read_row(load, engine, spaces);
+    case LOAD_PAGE:
+        return read_page(load, engine, spaces);
+    case LOAD_KEYS:
+        return read_keys(load, engine, spaces);
+    }
+    return RC_INVALID;
+}
+
 bool loads_step(struct loads *loads)
 {
     pthread_mutex_lock(&loads->lock);
@@ -514,8 +596,7 @@ bool loads_step(struct loads *loads)
     pthread_mutex_unlock(&loads->lock);
     if (!load)
         return false;
-    load->rc = load->kind == LOAD_ROW ? read_row(load, loads->engine, loads->spaces)
-                                      : read_page(load, loads->engine, loads->spaces);
+    load->rc = load_read(load, loads->engine, loads->spaces);
     if (load->rc == RC_NOMEM && load->err.rc == RC_OK)
         err_set(&load->err, RC_NOMEM, "could not allocate memory for a load");
     pthread_mutex_lock(&loads->lock);
@@ -530,7 +611,7 @@ bool loads_step(struct loads *loads)
 
 /* ---- finishing ---- */
 
-static bool rows_next(struct bytes *rows, struct bytes *ret_suffix, struct bytes *ret_value)
+bool load_rows_next(struct bytes *rows, struct bytes *ret_suffix, struct bytes *ret_value)
 {
     if (rows->len == 0)
         return false;
@@ -564,7 +645,7 @@ static enum rc finish_row(struct loads *loads, struct load *load, struct buf *sc
     if (hot_row_find(hot, load->slot, rest, hash))
         return RC_OK; /* what is here is newer */
     struct bytes rows = buf_bytes(&load->rows);
-    if (rows_next(&rows, &suffix, &value) &&
+    if (load_rows_next(&rows, &suffix, &value) &&
         !value_pack(loads, load, suffix, value, scratch, &packed))
         return RC_NOMEM;
     struct hot_row *row = hot_row_new(load->slot, rest, packed, !load->found, 0);
@@ -580,7 +661,7 @@ static enum rc finish_group(struct loads *loads, struct load *load, struct buf *
     struct meter *meter = &loads->hot->meter;
     struct bytes rows = buf_bytes(&load->rows), suffix, value, packed;
     struct tree_edge first = {0}, last = {0};
-    while (rows_next(&rows, &suffix, &value)) {
+    while (load_rows_next(&rows, &suffix, &value)) {
         if (!value_pack(loads, load, suffix, value, scratch, &packed))
             return RC_NOMEM;
         enum rc rc = tree_fill_row(tree, meter, suffix, packed);
@@ -612,7 +693,7 @@ static void load_finish(struct loads *loads, struct load *load, struct buf *scra
 {
     load_land(loads, load);
     enum rc rc = load->rc;
-    if (rc == RC_OK && !loads->hot->slot[load->slot].dead)
+    if (rc == RC_OK && load->kind != LOAD_KEYS && !loads->hot->slot[load->slot].dead)
         rc = load_of_row(loads, load) ? finish_row(loads, load, scratch)
                                       : finish_group(loads, load, scratch);
     if (rc == RC_NOMEM && load->rc == RC_OK)
@@ -624,7 +705,8 @@ static void load_finish(struct loads *loads, struct load *load, struct buf *scra
         load->pinned_bytes = load->rows.len;
         loads->pinned_bytes += load->pinned_bytes;
     }
-    buf_done(&load->rows); /* held loads would hold everything twice */
+    if (load->kind != LOAD_KEYS)
+        buf_done(&load->rows); /* held loads would hold everything twice */
     if (load->holder_count == 0) {
         if (load->state == LOAD_READY && load_of_row(loads, load)) {
             loads->pinned_bytes -= load->pinned_bytes;
@@ -635,6 +717,8 @@ static void load_finish(struct loads *loads, struct load *load, struct buf *scra
     }
     if (load->state == LOAD_READY && load_of_row(loads, load))
         table_insert(&loads->held, load_hash(load, loads), load);
+    if (load->state == LOAD_READY && load->kind == LOAD_KEYS)
+        flight_add(&loads->shown, load); /* (4) */
     for (uint32_t i = 0; i < load->holder_count; i++) {
         struct load_waiter *waiter = load->holder[i];
         if (load->state == LOAD_FAILED && waiter->rc == RC_OK) {
@@ -644,6 +728,11 @@ static void load_finish(struct loads *loads, struct load *load, struct buf *scra
         if (--waiter->pending_count == 0)
             waiter->ready(waiter, waiter->arg);
     }
+}
+
+const struct load *loads_keys_find(const struct loads *loads, const struct load_want *want)
+{
+    return table_find(&loads->held, want_hash(loads, want), want, NULL);
 }
 
 bool loads_poll(struct loads *loads)
@@ -731,6 +820,9 @@ void loads_pin_limit(struct loads *loads, uint64_t pinned_bytes_max)
 uint32_t loads_horizon(const struct loads *loads, uint32_t mark)
 {
     for (const struct load *load = loads->flight; load; load = load->flight_next)
+        if (load->mark < mark)
+            mark = load->mark;
+    for (const struct load *load = loads->shown; load; load = load->flight_next)
         if (load->mark < mark)
             mark = load->mark;
     return mark;

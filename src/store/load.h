@@ -1,9 +1,10 @@
 /* load.h - bringing cold rows back: one flight an interval, held until who asked has run.
  *
  * A load reads one row, or one page of rows of a group, from the engine. The executor starts it
- * (load_start), a loader thread reads (load_read), the executor takes the result into the hot tier
+ * (load_start), a loader thread reads (loads_step), the executor takes the result into the hot tier
  * (load_finish), and the waiters run again. What a load brought is not evicted while a waiter
- * holds the load.
+ * holds the load. A load of keys reads a page of the rows of a SPACE_WHOLE prefix; it is not taken
+ * into the hot tier but shown to who holds it.
  *
  * Why the result is right: `mark` is the flush mark when the load was started, and the horizon is
  * at most `mark` while the load is in flight. A change at or below the mark is in what the engine
@@ -15,9 +16,11 @@
  *   (2) A load is in `index` while it is in flight, and in its group's list (a row of a SPACE_WHOLE
  *       space: in `held`) while it is in flight or held.
  *   (3) load_finish() runs only while no change of the turn can be undone.
+ *   (4) A page of keys keeps the horizon at its mark while it is held (`shown`): a key that has
+ *       changed since is hot, and what is hot wins. So the page never goes stale.
  *
  * Ownership: loads belong to struct loads; a waiter borrows them.
- * Threads: all functions belong to the executor, except load_read() and those marked. */
+ * Threads: all functions belong to the executor, except those marked. */
 #pragma once
 
 #include <pthread.h>
@@ -25,13 +28,15 @@
 #include "store/engine.h"
 #include "store/hot.h"
 
-enum load_kind { LOAD_ROW, LOAD_PAGE };
+enum load_kind { LOAD_ROW, LOAD_PAGE, LOAD_KEYS };
 enum load_state { LOAD_QUEUED, LOAD_READING, LOAD_READ, LOAD_READY, LOAD_FAILED };
 
 enum {
     LOAD_PAGE_ROWS_MAX = 256,
     LOAD_PAGE_BYTES_MAX = 64 * 1024,
     LOAD_BULK_FACTOR = 32, /* a bulk page: the caller wants all of a group */
+    LOAD_KEYS_BYTES_MAX = 2 * 1024 * 1024,
+    LOAD_KEYS_VALUE_BYTES = 64, /* of each value */
 };
 
 struct load_waiter;
@@ -51,6 +56,10 @@ struct load {
     bool has_bound; /* the entry that bounds the open interval on the far side (excluded); once it
                      * was read, what was reached */
     struct bytes bound; /* owned */
+    /* LOAD_KEYS: keys from the one in `group` on; `from` is a pattern, `bound` in the end the last
+     * key that was looked at. */
+    bool (*match)(struct bytes pattern, struct bytes key); /* NULL: every key */
+    uint32_t look_count_max;
     /* result */
     struct buf rows; /* { u32 suffix length, u32 value length, suffix, value } ... */
     uint32_t row_count;
@@ -91,6 +100,7 @@ struct loads {
     struct table index;  /* in flight, by (slot, group, from, kind, direction) */
     struct table held;   /* rows that waiters hold, by (slot, group) */
     struct load *flight; /* in flight */
+    struct load *shown;  /* pages of keys that are held; linked like those in flight */
     size_t flight_count;
     struct load_waiter *waiters;
     uint64_t pinned_bytes;
@@ -120,11 +130,17 @@ struct load_want { /* one cold thing; bytes are borrowed */
     bool bulk;
     bool has_from;
     struct bytes from;
+    bool (*match)(struct bytes pattern, struct bytes key);
+    uint32_t look_count_max;
 };
 /* Starts or joins the load of what is wanted. Nothing happens if it is not cold any more; then the
  * waiter does not hold it, and finds out when it runs. */
 void load_start(struct loads *loads, const struct load_want *want, uint32_t mark,
                 struct load_waiter *waiter);
+/* A page of keys that is held, or NULL. What it shows is true where nothing is hot. */
+const struct load *loads_keys_find(const struct loads *loads, const struct load_want *want);
+/* The next of a load's rows, which begin at buf_bytes(&load->rows). */
+bool load_rows_next(struct bytes *rows, struct bytes *ret_suffix, struct bytes *ret_value);
 /* Takes finished reads into the hot tier and calls waiters. True: something was finished. */
 bool loads_poll(struct loads *loads);
 /* The waiter lets go of everything it holds or waits for. */
@@ -132,7 +148,7 @@ void load_waiter_release(struct loads *loads, struct load_waiter *waiter);
 void load_waiter_done(struct load_waiter *waiter); /* frees the list; nothing may be held */
 /* Over the limit, everybody but the oldest waiter gives back what is ready. */
 void loads_pin_limit(struct loads *loads, uint64_t pinned_bytes_max);
-/* The smallest mark of a load in flight, at most `mark`. */
+/* The smallest mark of a load in flight or shown (4), at most `mark`. */
 uint32_t loads_horizon(const struct loads *loads, uint32_t mark);
 
 /* A loader's work; any thread. False: the queue was empty. */

@@ -108,7 +108,10 @@ bool store__cold_injected(struct store *store)
 {
     if (LIKELY(store->cold_inject == 0))
         return false;
-    return --store->cold_inject == 0;
+    if (--store->cold_inject > 0)
+        return false;
+    store->cold_injected_count++;
+    return true;
 }
 
 /* ---- groups ---- */
@@ -197,7 +200,7 @@ static enum rc row_probe(struct store *store, struct store_group group, uint64_t
     return RC_OK;
 }
 
-static enum rc row_get(struct store *store, struct store_group group, struct bytes *ret_value,
+static enum rc row_get(struct store *store, struct store_group group, struct bytes *ret_packed,
                        struct err *err)
 {
     uint32_t slot = slot_of(store, group.prefix);
@@ -214,11 +217,22 @@ static enum rc row_get(struct store *store, struct store_group group, struct byt
         row->value_bits |= HOT_ROW_REF;
     if (row->value_bits & HOT_ROW_TOMB)
         return RC_NOT_FOUND;
-    return store__unpack(store, group, bytes_of("", 0), hot_row_value(row), ret_value, err);
+    *ret_packed = hot_row_value(row);
+    return RC_OK;
 }
 
 enum rc store_get(struct store *store, struct store_group group, struct bytes suffix,
                   struct bytes *ret_value, struct err *err)
+{
+    struct bytes packed;
+    enum rc rc = store_get_packed(store, group, suffix, &packed, err);
+    if (rc != RC_OK)
+        return rc;
+    return store__unpack(store, group, suffix, packed, ret_value, err);
+}
+
+enum rc store_get_packed(struct store *store, struct store_group group, struct bytes suffix,
+                         struct bytes *ret_packed, struct err *err)
 {
     enum rc rc = group_check(store, group, suffix, err);
     if (rc != RC_OK)
@@ -226,7 +240,7 @@ enum rc store_get(struct store *store, struct store_group group, struct bytes su
     if (store__cold_injected(store))
         return RC_COLD;
     if (space_of(store, group.prefix)->kind == SPACE_WHOLE) {
-        rc = row_get(store, group, ret_value, err);
+        rc = row_get(store, group, ret_packed, err);
         store->cold_count += rc == RC_COLD;
         return rc;
     }
@@ -244,7 +258,8 @@ enum rc store_get(struct store *store, struct store_group group, struct bytes su
         pos.block->ref = 1;
         if (entry.flags & ENTRY_TOMB)
             return RC_NOT_FOUND;
-        return store__unpack(store, group, suffix, entry.value, ret_value, err);
+        *ret_packed = entry.value;
+        return RC_OK;
     }
     tree_settle(&found->tree, &pos);
     if (!tree_gap(&found->tree, &pos))
@@ -593,4 +608,12 @@ int64_t store_counter_get(const struct store *store, uint32_t counter)
 {
     ASSERT(counter < store->counter_count);
     return store->counter[counter].value;
+}
+
+bool store_counter_name(const struct store *store, uint32_t counter, struct bytes *ret_name)
+{
+    if (counter >= store->counter_count)
+        return false;
+    *ret_name = store->counter[counter].name;
+    return true;
 }

@@ -103,9 +103,16 @@ void store_sync_ask(struct store *store); /* a sync soon, whatever the durabilit
 
 /* ---- rows ---- */
 
+/* These groups (SPACE_WHOLE: rows) will be needed in a moment: starts bringing what is hot of them
+ * into the processor's cache, all at once, where reads would meet its misses one after the other.
+ * Pays from two keys on. Changes nothing, answers nothing; at any time. */
+void store_prefetch(struct store *store, const struct store_group *group, size_t count);
 /* RC_OK, RC_NOT_FOUND, RC_COLD. */
 enum rc store_get(struct store *store, struct store_group group, struct bytes suffix,
                   struct bytes *ret_value, struct err *err) NODISCARD;
+/* store_get() in the form the space's pack() made: nothing is copied. */
+enum rc store_get_packed(struct store *store, struct store_group group, struct bytes suffix,
+                         struct bytes *ret_packed, struct err *err) NODISCARD;
 /* Blind: does not need to know what is there. RC_FULL, RC_READONLY, RC_TOO_BIG, RC_NOMEM. */
 enum rc store_put(struct store *store, struct store_group group, struct bytes suffix,
                   struct bytes value, struct err *err) NODISCARD;
@@ -123,6 +130,8 @@ enum rc store_prefix_drop(struct store *store, uint32_t prefix, struct err *err)
 enum rc store_counter_add(struct store *store, uint32_t counter, int64_t delta,
                           struct err *err) NODISCARD;
 int64_t store_counter_get(const struct store *store, uint32_t counter);
+/* Counters by number, from 0 on; false: that is no number of one. */
+bool store_counter_name(const struct store *store, uint32_t counter, struct bytes *ret_name);
 
 /* ---- order ---- */
 
@@ -168,6 +177,41 @@ struct store_group_state {
 };
 struct store_group_state store_group_state(struct store *store, struct store_group group);
 
+/* ---- all rows of a prefix (SPACE_WHOLE) ---- */
+
+struct store_scan_row {
+    struct bytes key;   /* after the prefix; borrowed until the next change */
+    struct bytes value; /* not packed: at least its first 64 bytes */
+    bool packed;        /* the value is in the form the space's pack() made */
+    bool hot;           /* store_scan_hot() shows it as well */
+};
+typedef void store_scan_fn(void *arg, const struct store_scan_row *row); /* reads nothing itself */
+
+/* Everything is in memory: store_scan_hot() alone shows all there is. */
+bool store_scan_complete(const struct store *store, uint32_t prefix);
+/* Rows in memory, in no order; 0 is the start and the end. A row that is there, in memory, from
+ * start to end is shown at least once. */
+uint64_t store_scan_hot(struct store *store, uint32_t prefix, uint64_t cursor, store_scan_fn *fn,
+                        void *arg);
+/* The same from a random place on. */
+uint64_t store_scan_hot_random(struct store *store, struct rand *rand);
+
+struct store_scan_page {
+    uint32_t prefix;
+    struct bytes from; /* the first key, included */
+    uint32_t look_count_max;
+    /* NULL: every key. Called by loader threads: it depends on its arguments alone. */
+    bool (*match)(struct bytes pattern, struct bytes key);
+    struct bytes pattern;
+};
+/* Rows in the engine, in key order, as the open commit sees them; those that are in memory only are
+ * not among them. RC_COLD: the page is wanted; a command that asks for several pages, one after
+ * the other, holds them all until it is through. RC_OK: *ret_last is the last key looked at if
+ * *ret_more. fn may be NULL. */
+enum rc store_scan_engine(struct store *store, const struct store_scan_page *page,
+                          store_scan_fn *fn, void *arg, bool *ret_more, struct bytes *ret_last,
+                          struct err *err) NODISCARD;
+
 /* ---- cold things ---- */
 
 /* Names something that will be needed; nothing happens if it is in memory: a row, a page of rows
@@ -178,6 +222,7 @@ enum store_want_kind {
     STORE_WANT_PAGE_REVERSE,
     STORE_WANT_FIRST,
     STORE_WANT_LAST,
+    STORE_WANT_KEYS, /* store_scan_engine()'s */
 };
 void store_want(struct store *store, struct store_group group, struct bytes suffix,
                 enum store_want_kind kind);
@@ -203,6 +248,9 @@ bool store_room(struct store *store);
 uint64_t store_flush_ask(struct store *store);
 uint64_t store_flush_mark(const struct store *store); /* segments up to this one are flushed */
 
+/* Between turns; memory over a smaller limit is given back by the next store_poll()s. */
+void store_hot_memory_set(struct store *store, size_t bytes);
+
 /* An exact view at one LSN, with everything committed so far (a busy journal may seal a little
  * later), readable by one other thread. It is made by a flush: ask with store_freeze_ready(). */
 struct store_freeze;
@@ -225,7 +273,9 @@ struct store_stats {
     uint64_t hot_bytes, hot_bytes_max, dirty_bytes, pinned_bytes;
     uint64_t hot_entry_count, evicted_block_count, evicted_row_count;
     uint64_t load_count, load_row_count, load_failed_count, loads_in_flight, wounded_count;
-    uint64_t cold_count; /* reads answered RC_COLD */
+    uint64_t cold_count;       /* reads answered RC_COLD */
+    uint64_t cold_injected_count; /* by store_cold_inject() */
+    uint64_t gap_search_count; /* rows passed to find what of a group is cold */
     uint64_t commit_count, turn_count, undo_count;
     struct journal_status journal;
     uint64_t flush_unit_count, flush_row_count, flush_range_delete_count, flush_failure_count;

@@ -47,7 +47,12 @@ static struct load_want want_of(const struct store *store, const struct store_wa
                              .bulk = row->bulk};
     want.reverse = row->kind == STORE_WANT_PAGE_REVERSE || row->kind == STORE_WANT_LAST;
     want.has_from = row->kind != STORE_WANT_FIRST && row->kind != STORE_WANT_LAST;
-    if (hot_slot_whole(&store->hot, want.slot)) { /* one row a group: the suffix says nothing */
+    if (row->kind == STORE_WANT_KEYS) {
+        want.kind = LOAD_KEYS;
+        want.has_from = row->match != NULL;
+        want.match = row->match;
+        want.look_count_max = row->look_count_max;
+    } else if (hot_slot_whole(&store->hot, want.slot)) { /* one row a group: no suffix */
         want.kind = LOAD_ROW;
         want.has_from = want.reverse = want.bulk = false;
     }
@@ -362,6 +367,8 @@ void store_stats(struct store *store, struct store_stats *ret_stats)
         .loads_in_flight = loads->flight_count,
         .wounded_count = loads->wounded_count,
         .cold_count = store->cold_count,
+        .cold_injected_count = store->cold_injected_count,
+        .gap_search_count = store->gap_search_count,
         .commit_count = store->commit_count,
         .turn_count = store->turn_count,
         .undo_count = store->undo_total,
@@ -415,4 +422,9 @@ void store_check(struct store *store)
     do {
         cursor = table_scan(&store->hot.table, cursor, entry_check, store);
     } while (cursor);
+}
+
+void store_hot_memory_set(struct store *store, size_t bytes)
+{
+    store->options.hot_memory_bytes = bytes;
 }

@@ -1,10 +1,12 @@
 /* store_int.h - the store's struct, for the files of this folder.
  *
- *   store.c       rows: get, put, delete, drops, counters; the changes recovery replays
- *   store_turn.c  commits, undo, the end of a turn
- *   store_walk.c  order: walks, n-th, rank, counts
- *   store_care.c  between turns: loads, marks, room, evictions, freeze, backup, statistics
- *   store_open.c  open, recovery, close
+ *   store.c           rows: get, put, delete, drops, counters; the changes recovery replays
+ *   store_prefetch.c  rows on their way into the processor's cache
+ *   store_turn.c      commits, undo, the end of a turn
+ *   store_walk.c      order: walks, n-th, rank, counts
+ *   store_scan.c      all rows of a prefix, in no order or page by page
+ *   store_care.c      between turns: loads, marks, room, evictions, freeze, backup, statistics
+ *   store_open.c      open, recovery, close
  *
  * Threads: the executor, except store__notify(). */
 #pragma once
@@ -61,6 +63,19 @@ struct store_want_row {
     uint32_t prefix;
     struct bytes key, suffix; /* in want_arena */
     bool bulk;
+    /* STORE_WANT_KEYS; its suffix is the pattern */
+    bool (*match)(struct bytes pattern, struct bytes key);
+    uint32_t look_count_max;
+};
+
+/* Where the search for an open interval of a group has ended: the next one goes on there, so that
+ * bringing in a whole group passes each of its rows once. Only a hint: it may be of any age, and a
+ * long suffix is cut, which makes the place a little earlier. */
+enum { GAP_HINTS = 16, GAP_HINT_BYTES_MAX = 240 };
+struct gap_hint {
+    uint64_t hash; /* of the group in the hot tier */
+    uint16_t len;
+    uint8_t suffix[GAP_HINT_BYTES_MAX];
 };
 
 struct store {
@@ -106,7 +121,10 @@ struct store {
     struct store_want_row *want;
     size_t want_count, want_cap;
     struct arena want_arena;
-    uint64_t cold_inject;
+    uint64_t cold_inject, cold_injected_count;
+    struct gap_hint gap_hint[GAP_HINTS];
+    uint32_t gap_hint_next;    /* the one that is given away next */
+    uint64_t gap_search_count; /* entries passed in search of open intervals */
 
     struct buf value;        /* unpacked values handed out */
     struct buf pack;         /* packed values on their way in */

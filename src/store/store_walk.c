@@ -132,23 +132,51 @@ enum rc store_walk_next(struct store_walk *walk, struct bytes *ret_suffix, struc
 
 /* ---- what needs the whole group ---- */
 
-/* Wants the first open interval of the group, in large pages. */
+static struct gap_hint *gap_hint(struct store *store, struct store_group group)
+{
+    uint64_t hash = hot_hash(&store->hot, store->hot.prefix[group.prefix].slot, group.key);
+    for (size_t i = 0; i < GAP_HINTS; i++)
+        if (store->gap_hint[i].hash == hash)
+            return &store->gap_hint[i];
+    struct gap_hint *hint = &store->gap_hint[store->gap_hint_next++ % GAP_HINTS];
+    hint->hash = hash;
+    hint->len = 0;
+    return hint;
+}
+
+/* Moves to the first open interval at or right of the position, on its left; false: none. */
+static bool gap_search(struct store *store, const struct tree *tree, struct tree_pos *pos)
+{
+    for (bool more = tree_settle(tree, pos); more; more = tree_next(tree, pos)) {
+        store->gap_search_count++;
+        if (tree_gap(tree, pos))
+            return true;
+    }
+    tree_seek_end(tree, pos);
+    return tree_gap(tree, pos);
+}
+
+/* Wants an open interval of the group, in large pages: the next one from where the last was found,
+ * or else, when blocks behind that place have been evicted, the first. */
 static enum rc group_cold(struct store *store, struct store_group group, const struct tree *tree,
                           struct err *err)
 {
-    store->cold_count++;
+    struct gap_hint *hint = gap_hint(store, group);
     struct tree_pos pos;
-    struct bytes before = bytes_of("", 0);
-    bool has_before = false;
-    tree_seek_first(tree, &pos);
-    for (bool more = tree_settle(tree, &pos); more; more = tree_next(tree, &pos)) {
-        if (tree_gap(tree, &pos))
-            break;
-        before = block_entry(pos.block, pos.index).suffix;
-        has_before = true;
+    store->cold_count++;
+    tree_seek(tree, bytes_of(hint->suffix, hint->len), &pos);
+    if (!gap_search(store, tree, &pos)) {
+        tree_seek_first(tree, &pos);
+        bool found = gap_search(store, tree, &pos);
+        ASSERT(found); /* the group is not complete */
     }
-    return store__cold(store, group, before, has_before ? STORE_WANT_PAGE : STORE_WANT_FIRST, true,
-                       err);
+    hint->len = 0;
+    if (!tree_prev(tree, &pos))
+        return store__cold(store, group, bytes_of("", 0), STORE_WANT_FIRST, true, err);
+    struct bytes before = block_entry(pos.block, pos.index).suffix;
+    hint->len = (uint16_t)(before.len < GAP_HINT_BYTES_MAX ? before.len : GAP_HINT_BYTES_MAX);
+    memcpy(hint->suffix, before.ptr, hint->len);
+    return store__cold(store, group, before, STORE_WANT_PAGE, true, err);
 }
 
 /* RC_OK with the tree of a complete group (NULL: it is empty), or RC_COLD. */

@@ -2,7 +2,8 @@
  *   (1) A task is in exactly one list while it is READY, LOADING, WAITING, ROOM or ENDED.
  *   (2) done() is called once, in the order in which tasks ended, and only when the turn in which
  *       the task ended is safe; an error of the journal reaches every task of the failed turn.
- *   (3) Loads and evictions happen in store_poll(), when nothing can be undone. */
+ *   (3) Loads and evictions happen in store_poll(), when nothing can be undone.
+ *   (4) A task that waits with a time or a deadline is in the heap of times; nobody else is. */
 #include "store/task.h"
 
 #include "base/macros.h"
@@ -25,13 +26,83 @@ struct tasks {
     enum durability durability;
     void (*wake)(void *arg);
     void *wake_arg;
-    struct task_list ready, jobs, loading, waiting, room, ended;
+    bool (*clients)(void *arg, bool room);
+    void (*turn_end)(void *arg, enum rc rc, const struct err *err);
+    void *clients_arg;
+    /* Asleep: woken by an event or a time. Waiting: looked at every turn. */
+    struct task_list ready, jobs, loading, asleep, waiting, room, ended;
+    struct task **timer; /* a heap, the earliest first */
+    size_t timer_count, timer_cap;
     uint64_t next_ticket;
     uint64_t turn;
     size_t count;
     pthread_mutex_t lock; /* the mailbox */
     struct task *post;
 };
+
+/* ---- times: a binary heap ---- */
+
+static uint64_t task_time_ns(const struct task *task)
+{
+    uint64_t time_ns = task->deadline_ns ? task->deadline_ns : UINT64_MAX;
+    if (task->state == TASK_WAITING && task->wait == TASK_WAIT_TIME && task->wait_value < time_ns)
+        time_ns = task->wait_value;
+    return time_ns;
+}
+
+static void timer_place(struct tasks *tasks, size_t at, struct task *task)
+{
+    tasks->timer[at] = task;
+    task->timer = at + 1;
+}
+
+static void timer_up(struct tasks *tasks, size_t at, struct task *task)
+{
+    while (at > 0 && task_time_ns(tasks->timer[(at - 1) / 2]) > task_time_ns(task)) {
+        timer_place(tasks, at, tasks->timer[(at - 1) / 2]);
+        at = (at - 1) / 2;
+    }
+    timer_place(tasks, at, task);
+}
+
+static void timer_down(struct tasks *tasks, size_t at, struct task *task)
+{
+    for (size_t child; (child = 2 * at + 1) < tasks->timer_count; at = child) {
+        if (child + 1 < tasks->timer_count &&
+            task_time_ns(tasks->timer[child + 1]) < task_time_ns(tasks->timer[child]))
+            child++;
+        if (task_time_ns(tasks->timer[child]) >= task_time_ns(task))
+            break;
+        timer_place(tasks, at, tasks->timer[child]);
+    }
+    timer_place(tasks, at, task);
+}
+
+static void timer_add(struct task *task)
+{
+    struct tasks *tasks = task->tasks;
+    if (task_time_ns(task) == UINT64_MAX)
+        return;
+    if (tasks->timer_count == tasks->timer_cap) {
+        tasks->timer_cap = tasks->timer_cap ? 2 * tasks->timer_cap : 16;
+        tasks->timer = mem_realloc(tasks->timer, tasks->timer_cap * sizeof(struct task *));
+    }
+    timer_up(tasks, tasks->timer_count++, task);
+}
+
+static void timer_remove(struct task *task)
+{
+    struct tasks *tasks = task->tasks;
+    if (task->timer == 0)
+        return;
+    size_t at = task->timer - 1;
+    task->timer = 0;
+    struct task *last = tasks->timer[--tasks->timer_count];
+    if (last == task)
+        return;
+    timer_up(tasks, at, last);
+    timer_down(tasks, last->timer - 1, last);
+}
 
 /* ---- lists ---- */
 
@@ -68,6 +139,7 @@ static void list_remove(struct task *task)
     struct task_list *list = task->list;
     if (!list)
         return;
+    timer_remove(task);
     if (task->prev)
         task->prev->next = task->next;
     else
@@ -86,6 +158,8 @@ static void task_move(struct task *task, struct task_list *list, enum task_state
     list_remove(task);
     list_add(list, task);
     task->state = state;
+    if (state == TASK_LOADING || state == TASK_WAITING || state == TASK_ROOM)
+        timer_add(task); /* (4) */
 }
 
 static void task_ready(struct task *task)
@@ -104,6 +178,9 @@ struct tasks *tasks_new(const struct tasks_options *options)
     tasks->durability = options->durability;
     tasks->wake = options->wake;
     tasks->wake_arg = options->wake_arg;
+    tasks->clients = options->clients;
+    tasks->turn_end = options->turn_end;
+    tasks->clients_arg = options->clients_arg;
     tasks->turn = 1;
     pthread_mutex_init(&tasks->lock, NULL);
     return tasks;
@@ -142,12 +219,13 @@ void tasks_free(struct tasks *tasks)
 {
     if (!tasks)
         return;
-    struct task_list *lists[] = {&tasks->ready,   &tasks->jobs, &tasks->loading,
+    struct task_list *lists[] = {&tasks->ready,   &tasks->jobs, &tasks->loading, &tasks->asleep,
                                  &tasks->waiting, &tasks->room, &tasks->ended};
     for (size_t i = 0; i < ARRAY_LEN(lists); i++)
         while (lists[i]->first)
             task_forget(lists[i]->first);
     pthread_mutex_destroy(&tasks->lock);
+    mem_free(tasks->timer);
     mem_free(tasks);
 }
 
@@ -246,50 +324,49 @@ static void task_end(struct task *task, enum rc rc)
     task_move(task, &tasks->ended, TASK_ENDED);
 }
 
-static bool wait_over(const struct tasks *tasks, const struct task *task, uint64_t now_ns)
+static bool wait_over(const struct tasks *tasks, const struct task *task)
 {
     switch (task->wait) {
     case TASK_WAIT_NOTHING:
         return true;
     case TASK_WAIT_EVENT:
+    case TASK_WAIT_TIME:
         return false;
     case TASK_WAIT_LSN:
         return store_durable_lsn(tasks->store) >= task->wait_value;
     case TASK_WAIT_MARK:
         return store_flush_mark(tasks->store) >= task->wait_value;
-    case TASK_WAIT_TIME:
-        return now_ns >= task->wait_value;
     }
     return true;
 }
 
-static void list_timeouts(struct task_list *list, uint64_t now_ns)
+static void timers_look(struct tasks *tasks)
 {
-    for (struct task *task = list->first, *next; task; task = next) {
-        next = task->next;
+    uint64_t now_ns = tasks->timer_count > 0 ? clock_mono_ns(tasks->clock) : 0;
+    while (tasks->timer_count > 0 && task_time_ns(tasks->timer[0]) <= now_ns) {
+        struct task *task = tasks->timer[0];
         if (task->deadline_ns && now_ns >= task->deadline_ns) {
             err_set(&task->err, RC_TIMEOUT, "%s", rc_text(RC_TIMEOUT));
             task_end(task, RC_TIMEOUT);
+        } else {
+            task_ready(task);
         }
     }
 }
 
 static void waits_look(struct tasks *tasks)
 {
-    uint64_t now_ns = clock_mono_ns(tasks->clock);
     bool lsn_wanted = false;
     for (struct task *task = tasks->waiting.first, *next; task; task = next) {
         next = task->next;
-        if (wait_over(tasks, task, now_ns))
+        if (wait_over(tasks, task))
             task_ready(task);
         else
             lsn_wanted = lsn_wanted || task->wait == TASK_WAIT_LSN;
     }
     if (lsn_wanted && tasks->durability == DURABILITY_NO)
         store_sync_ask(tasks->store); /* nothing else would ever make it durable */
-    list_timeouts(&tasks->waiting, now_ns);
-    list_timeouts(&tasks->loading, now_ns);
-    list_timeouts(&tasks->room, now_ns);
+    timers_look(tasks);
 }
 
 /* ---- running ---- */
@@ -318,7 +395,10 @@ static void task_run(struct tasks *tasks, struct task *task)
         else if (rc == RC_OK)
             task_end(task, RC_OK);
         else
-            task_move(task, &tasks->waiting, TASK_WAITING);
+            task_move(task, task->wait == TASK_WAIT_EVENT || task->wait == TASK_WAIT_TIME
+                                ? &tasks->asleep
+                                : &tasks->waiting,
+                      TASK_WAITING);
         store_wait_release(store, &task->waiter); /* it has run: its pins would outlast its wait */
         return;
     }
@@ -409,7 +489,8 @@ static void turn_failed(struct tasks *tasks, enum rc rc, const struct err *err)
         }
     }
     /* Who waits, and who was woken or ran again meanwhile, had changes in this turn as well. */
-    struct task_list *lists[] = {&tasks->waiting, &tasks->ready, &tasks->jobs, &tasks->loading};
+    struct task_list *lists[] = {&tasks->asleep, &tasks->waiting, &tasks->ready, &tasks->jobs,
+                                 &tasks->loading};
     for (size_t i = 0; i < ARRAY_LEN(lists); i++) {
         for (struct task *task = lists[i]->first, *next; task; task = next) {
             next = task->next;
@@ -446,6 +527,7 @@ static void ended_deliver(struct tasks *tasks)
 bool tasks_turn(struct tasks *tasks)
 {
     struct err err = {0};
+    bool more = false;
     mailbox_take(tasks);
     store_poll(tasks->store);
     waits_look(tasks);
@@ -453,32 +535,26 @@ bool tasks_turn(struct tasks *tasks)
     if (room)
         room_admit(tasks);
     clients_run(tasks, room);
+    if (tasks->clients)
+        more = tasks->clients(tasks->clients_arg, room && !tasks->room.first);
     jobs_run(tasks, room);
     enum rc rc = store_write(tasks->store, &err);
     if (rc != RC_OK)
         turn_failed(tasks, rc, &err);
+    if (tasks->turn_end)
+        tasks->turn_end(tasks->clients_arg, rc, &err);
     turn_stamp(tasks);
     tasks->turn++;
     ended_deliver(tasks);
-    return tasks->ready.first || jobs_can_run(tasks, room) || (room && tasks->room.first) ||
-           store_busy(tasks->store);
+    return more || tasks->ready.first || jobs_can_run(tasks, room) ||
+           (room && tasks->room.first) || store_busy(tasks->store);
 }
 
 uint64_t tasks_next_ns(const struct tasks *tasks)
 {
-    const struct task_list *lists[] = {&tasks->waiting, &tasks->loading, &tasks->room};
-    uint64_t next = UINT64_MAX, now = clock_mono_ns(tasks->clock);
-    for (size_t i = 0; i < ARRAY_LEN(lists); i++) {
-        for (const struct task *task = lists[i]->first; task; task = task->next) {
-            if (task->deadline_ns && task->deadline_ns < next)
-                next = task->deadline_ns;
-            if (task->state == TASK_WAITING && task->wait == TASK_WAIT_TIME &&
-                task->wait_value < next)
-                next = task->wait_value;
-        }
-    }
-    if (next == UINT64_MAX)
-        return next;
+    if (tasks->timer_count == 0)
+        return UINT64_MAX;
+    uint64_t next = task_time_ns(tasks->timer[0]), now = clock_mono_ns(tasks->clock);
     return next > now ? next - now : 0;
 }
 

@@ -14,6 +14,11 @@
  * A turn (tasks_turn) takes in what other threads finished, runs clients' tasks, then jobs for a
  * slice, writes one journal frame, and calls done().
  *
+ * Most commands find everything in memory and need no task: the owner runs them in the turn's
+ * clients() hook, each in a commit of its own (store_begin() ... store_commit()), and makes a task
+ * only of those that have to wait. turn_end() tells whether the frame with their changes was
+ * written.
+ *
  * Writers that find no room (store_room) wait before their first change, in order.
  *
  * Ownership: a struct task is embedded by its owner and must live until done() or task_cancel().
@@ -70,6 +75,7 @@ struct task {
     uint64_t wait_value;
     uint64_t end_lsn; /* done() when this LSN is safe */
     uint64_t turn;    /* number of the turn it last changed rows in */
+    size_t timer;     /* its place in the heap of times, + 1; 0: none */
     bool admitted;    /* has been through the room queue */
     bool posted;      /* under the mailbox's lock */
     enum rc rc;
@@ -87,6 +93,12 @@ struct tasks_options {
     /* From any thread: tasks_turn() has something to do. May be NULL. */
     void (*wake)(void *arg);
     void *wake_arg;
+    /* Inside a turn, after the tasks that were ready. Without room, and behind tasks that wait for
+     * it, a writer has to become a task. Returns true: there is more to do at once. NULL: none. */
+    bool (*clients)(void *arg, bool room);
+    /* The turn's frame was written, or could not be and everything in it was taken back. */
+    void (*turn_end)(void *arg, enum rc rc, const struct err *err);
+    void *clients_arg;
 };
 
 struct tasks *tasks_new(const struct tasks_options *options);

@@ -1,56 +1,352 @@
 #include "types/key.h"
 
 #include "base/codec.h"
+#include "types/expire.h"
 
 #include "base/banned.h"
 
-bool key_prefix_add(struct bytes ns_name, char tag, struct buf *to)
+enum {
+    ROW_KEPT_BYTES = 64 * 1024, /* of kv->row, between two calls */
+    EXPIRY_VALUE_BYTES = KEY_ID_BYTES + 1,
+};
+
+/* ---- finding ---- */
+
+static struct store_group meta_group(const struct ns *ns, struct bytes name)
 {
-    ASSERT(ns_name.len <= NS_NAME_BYTES_MAX);
-    return buf_reserve(to, ns_name.len + 3) && buf_add_bytes(to, BYTES("kv")) &&
-           buf_add_bytes(to, ns_name) && buf_add(to, &tag, 1);
+    return (struct store_group){.prefix = ns->meta, .key = name};
 }
 
-void meta_head_put(uint8_t to[META_HEAD_BYTES], const struct meta *meta)
+static bool type_fits(uint8_t type, uint8_t wanted)
 {
-    ASSERT(type_name(meta->type));
-    to[0] = meta->type;
-    memcpy(to + 1, meta->id, KEY_ID_BYTES);
-    be64_put(to + 17, meta->count);
-    be64_put(to + 25, meta->create_s);
-    be64_put(to + 33, meta->expire_ms);
+    return wanted == KEY_ANY || type == wanted ||
+           (wanted == TYPE_STRING && type == TYPE_STRING_CHUNKED);
 }
 
-enum rc meta_decode(struct bytes value, struct meta *ret_meta, struct err *err)
+enum rc key_write(struct ns *ns, struct bytes name, uint8_t type, struct key *ret_key,
+                  struct err *err)
 {
-    if (value.len < META_HEAD_BYTES)
-        return err_set(err, RC_CORRUPT, "a meta row has %zu bytes, at least %d are needed",
-                       value.len, META_HEAD_BYTES);
-    if (!type_name(value.ptr[0]))
-        return err_set(err, RC_VERSION, "a meta row has the unknown type 0x%02x", value.ptr[0]);
-    ret_meta->type = value.ptr[0];
-    memcpy(ret_meta->id, value.ptr + 1, KEY_ID_BYTES);
-    ret_meta->count = be64_get(value.ptr + 17);
-    ret_meta->create_s = be64_get(value.ptr + 25);
-    ret_meta->expire_ms = be64_get(value.ptr + 33);
-    ret_meta->extra = bytes_from(value, META_HEAD_BYTES);
+    struct kv *kv = ns->kv;
+    struct bytes packed;
+    ret_key->ns = ns;
+    ret_key->name = name;
+    ret_key->exists = false;
+    ret_key->dead = false;
+    ret_key->saved_expire_ms = 0;
+    enum rc rc = store_get_packed(kv->store, meta_group(ns, name), BYTES(""), &packed, err);
+    if (rc == RC_NOT_FOUND)
+        return RC_OK;
+    if (rc == RC_OK)
+        rc = meta_decode_packed(packed, &ret_key->meta, err);
+    if (rc != RC_OK)
+        return rc;
+    ret_key->saved_expire_ms = ret_key->meta.expire_ms;
+    if (UNLIKELY(ret_key->meta.expire_ms != 0 && ret_key->meta.expire_ms <= kv->now_ms)) {
+        ret_key->dead = true;
+        if (kv->hooks.dead_seen)
+            kv->hooks.dead_seen(kv->hooks.arg, ns);
+        return RC_OK;
+    }
+    if (UNLIKELY(!type_fits(ret_key->meta.type, type)))
+        return err_set(err, RC_WRONGTYPE, "%s", rc_text(RC_WRONGTYPE));
+    ret_key->exists = true;
     return RC_OK;
 }
 
-const char *type_name(uint8_t type)
+enum rc key_read(struct ns *ns, struct bytes name, uint8_t type, struct key *ret_key,
+                 struct err *err)
 {
-    switch (type) {
-    case TYPE_STRING:
-    case TYPE_STRING_CHUNKED:
-        return "string";
-    case TYPE_HASH:
-        return "hash";
-    case TYPE_LIST:
-        return "list";
-    case TYPE_SET:
-        return "set";
-    case TYPE_ZSET:
-        return "zset";
+    struct kv *kv = ns->kv;
+    enum rc rc = key_write(ns, name, type, ret_key, err);
+    if (rc != RC_OK)
+        return rc;
+    if (ret_key->exists) {
+        kv->hit_count++;
+        return RC_OK;
     }
-    return NULL;
+    kv->miss_count++;
+    if (kv->miss_event & KV_EVENT_MISS)
+        kv->hooks.changed(kv->hooks.arg, ns, name, KV_EVENT_MISS, "keymiss", false);
+    return RC_OK;
+}
+
+void key_want(struct ns *ns, const struct bytes *name, size_t count)
+{
+    for (size_t i = 0; i < count; i++)
+        if (name[i].len <= KEY_BYTES_MAX)
+            store_want(ns->kv->store, meta_group(ns, name[i]), BYTES(""), STORE_WANT_ROW);
+}
+
+/* ---- making ---- */
+
+struct store_group key_rows(const struct key *key)
+{
+    return (struct store_group){.prefix = key->ns->data,
+                                .key = bytes_of(key->meta.id, KEY_ID_BYTES)};
+}
+
+static bool has_rows(uint8_t type)
+{
+    return type != TYPE_STRING;
+}
+
+/* A fresh identity; meta.expire_ms stays as it is. */
+static enum rc object_start(struct key *key, uint8_t type, struct err *err)
+{
+    struct kv *kv = key->ns->kv;
+    kv_id_draw(kv, key->meta.id);
+    key->meta.type = type;
+    key->meta.count = 0;
+    key->meta.create_s = kv->now_ms / 1000;
+    key->meta.extra = BYTES("");
+    if (!has_rows(type))
+        return RC_OK;
+    return store_group_new(kv->store, key_rows(key), err);
+}
+
+static void new_tell(const struct key *key)
+{
+    const struct kv *kv = key->ns->kv;
+    if (kv->miss_event & KV_EVENT_NEW)
+        kv->hooks.changed(kv->hooks.arg, key->ns, key->name, KV_EVENT_NEW, "new", true);
+}
+
+enum rc key_create(struct key *key, uint8_t type, struct err *err)
+{
+    struct kv *kv = key->ns->kv;
+    enum rc rc = RC_OK;
+    ASSERT(!key->exists);
+    if (key->dead)
+        rc = key_bury(key, err);
+    if (rc == RC_OK)
+        rc = store_counter_add(kv->store, key->ns->key_count, 1, err);
+    if (rc != RC_OK)
+        return rc;
+    key->meta.expire_ms = 0;
+    key->exists = true;
+    new_tell(key);
+    return object_start(key, type, err);
+}
+
+static enum rc rows_drop(const struct key *key, struct err *err)
+{
+    if (!has_rows(key->meta.type))
+        return RC_OK;
+    enum rc rc = store_group_drop(key->ns->kv->store, key_rows(key), err);
+    return rc == RC_NOT_FOUND ? RC_OK : rc; /* its last element has just been deleted */
+}
+
+enum rc key_replace(struct key *key, uint8_t type, struct err *err)
+{
+    if (!key->exists)
+        return key_create(key, type, err);
+    enum rc rc = rows_drop(key, err);
+    if (rc != RC_OK)
+        return rc;
+    return object_start(key, type, err);
+}
+
+/* ---- saving ---- */
+
+static enum rc meta_put(struct key *key, struct bytes extra, struct err *err)
+{
+    struct kv *kv = key->ns->kv;
+    uint8_t head[META_HEAD_BYTES];
+    meta_head_put(head, &key->meta);
+    buf_cut(&kv->row, 0);
+    if (!buf_reserve(&kv->row, sizeof head + extra.len) || !buf_add(&kv->row, head, sizeof head) ||
+        !buf_add_bytes(&kv->row, extra))
+        return err_set(err, RC_NOMEM, "could not allocate %zu bytes for a value", extra.len);
+    enum rc rc =
+        store_put(kv->store, meta_group(key->ns, key->name), BYTES(""), buf_bytes(&kv->row), err);
+    if (UNLIKELY(kv->row.cap > ROW_KEPT_BYTES))
+        buf_shrink(&kv->row, ROW_KEPT_BYTES);
+    return rc;
+}
+
+/* expireAt(8) ‖ key, in kv->row. */
+static enum rc index_suffix(const struct key *key, uint64_t expire_ms, struct bytes *ret_suffix,
+                            struct err *err)
+{
+    struct kv *kv = key->ns->kv;
+    uint8_t time[KEY_DEADLINE_BYTES];
+    be64_put(time, expire_ms);
+    buf_cut(&kv->row, 0);
+    if (!buf_add(&kv->row, time, sizeof time) || !buf_add_bytes(&kv->row, key->name))
+        return err_set(err, RC_NOMEM, "could not allocate memory for a deadline");
+    *ret_suffix = buf_bytes(&kv->row);
+    return RC_OK;
+}
+
+struct store_group key_index(const struct ns *ns)
+{
+    return (struct store_group){.prefix = ns->expiry, .key = BYTES("")};
+}
+
+/* Nothing is below the low-water mark, and the sweep wakes up in time, whatever the clock did. */
+static enum rc index_put(const struct key *key, struct err *err)
+{
+    struct kv *kv = key->ns->kv;
+    uint64_t expire_ms = key->meta.expire_ms;
+    int64_t below = (int64_t)expire_ms - store_counter_get(kv->store, key->ns->sweep_ms);
+    enum rc rc = RC_OK;
+    if (below < 0)
+        rc = store_counter_add(kv->store, key->ns->sweep_ms, below, err);
+    struct bytes suffix;
+    if (rc == RC_OK)
+        rc = index_suffix(key, expire_ms, &suffix, err);
+    if (rc != RC_OK)
+        return rc;
+    if (kv->expire)
+        expire_deadline_set(kv->expire, expire_ms);
+    uint8_t value[EXPIRY_VALUE_BYTES];
+    memcpy(value, key->meta.id, KEY_ID_BYTES);
+    value[KEY_ID_BYTES] = key->meta.type;
+    return store_put(kv->store, key_index(key->ns), suffix, bytes_of(value, sizeof value), err);
+}
+
+/* A blind delete: no read, no load. */
+static enum rc index_delete(const struct key *key, uint64_t expire_ms, struct err *err)
+{
+    struct bytes suffix;
+    enum rc rc = index_suffix(key, expire_ms, &suffix, err);
+    if (rc == RC_OK)
+        rc = store_delete(key->ns->kv->store, key_index(key->ns), suffix, err);
+    return rc == RC_NOT_FOUND ? RC_OK : rc;
+}
+
+/* The stored deadline was saved_expire_ms and is meta.expire_ms now. A later deadline writes no row
+ * (1): the sweep meets the earlier one and moves it. */
+static enum rc deadline_save(struct key *key, struct err *err)
+{
+    struct kv *kv = key->ns->kv;
+    uint64_t old_ms = key->saved_expire_ms, new_ms = key->meta.expire_ms;
+    enum rc rc = RC_OK;
+    key->saved_expire_ms = new_ms;
+    if ((old_ms != 0) != (new_ms != 0))
+        rc = store_counter_add(kv->store, key->ns->expire_count, new_ms ? 1 : -1, err);
+    if (rc != RC_OK || new_ms == 0 || (old_ms != 0 && old_ms <= new_ms))
+        return rc;
+    ASSERT(new_ms > kv->now_ms); /* (2) */
+    return index_put(key, err);
+}
+
+enum rc key_save(struct key *key, struct bytes extra, struct err *err)
+{
+    ASSERT(key->exists);
+    enum rc rc = meta_put(key, extra, err);
+    if (rc == RC_OK && UNLIKELY(key->meta.expire_ms != key->saved_expire_ms))
+        rc = deadline_save(key, err);
+    return rc;
+}
+
+enum rc key_save_or_remove(struct key *key, struct bytes extra, struct err *err)
+{
+    if (key->meta.count > 0)
+        return key_save(key, extra, err);
+    enum rc rc = key_remove(key, err);
+    if (rc == RC_OK)
+        key_changed(key, KV_EVENT_GENERIC, "del");
+    return rc;
+}
+
+/* ---- removing ---- */
+
+/* The meta row, what is counted, and the index row when it stands at the stored deadline; an
+ * earlier one is the sweep's. The elements stay. */
+static enum rc name_remove(struct key *key, struct err *err)
+{
+    struct store *store = key->ns->kv->store;
+    enum rc rc = store_delete(store, meta_group(key->ns, key->name), BYTES(""), err);
+    if (rc == RC_NOT_FOUND) /* made and removed by one command */
+        rc = RC_OK;
+    if (rc == RC_OK)
+        rc = store_counter_add(store, key->ns->key_count, -1, err);
+    if (rc == RC_OK && key->saved_expire_ms != 0)
+        rc = index_delete(key, key->saved_expire_ms, err);
+    if (rc == RC_OK && key->saved_expire_ms != 0)
+        rc = store_counter_add(store, key->ns->expire_count, -1, err);
+    key->saved_expire_ms = 0;
+    return rc;
+}
+
+static enum rc rows_remove(struct key *key, struct err *err)
+{
+    enum rc rc = rows_drop(key, err);
+    return rc == RC_OK ? name_remove(key, err) : rc;
+}
+
+enum rc key_remove(struct key *key, struct err *err)
+{
+    if (!key->exists)
+        return RC_OK;
+    enum rc rc = rows_remove(key, err);
+    key->exists = false;
+    return rc;
+}
+
+enum rc key_bury(struct key *key, struct err *err)
+{
+    ASSERT(key->dead && !key->exists);
+    enum rc rc = rows_remove(key, err);
+    if (rc != RC_OK)
+        return rc;
+    key->dead = false;
+    key->ns->kv->expired_count++;
+    key_changed(key, KV_EVENT_EXPIRED, "expired");
+    return RC_OK;
+}
+
+/* ---- moving ---- */
+
+enum rc key_extra_copy(const struct key *key, struct bytes *ret_extra, struct err *err)
+{
+    struct bytes extra = key->meta.extra;
+    uint8_t *copy = arena_try_alloc(&key->ns->kv->arena, extra.len);
+    if (!copy)
+        return err_set(err, RC_NOMEM, "could not allocate %zu bytes for a value", extra.len);
+    if (extra.len > 0)
+        memcpy(copy, extra.ptr, extra.len);
+    *ret_extra = bytes_of(copy, extra.len);
+    return RC_OK;
+}
+
+enum rc key_rename(struct key *from, struct key *to, struct err *err)
+{
+    struct kv *kv = from->ns->kv;
+    struct bytes extra;
+    ASSERT(from->exists && from->ns == to->ns);
+    enum rc rc = key_extra_copy(from, &extra, err);
+    if (rc == RC_OK)
+        rc = to->dead ? key_bury(to, err) : key_remove(to, err);
+    if (rc == RC_OK)
+        rc = name_remove(from, err);
+    if (rc == RC_OK)
+        rc = store_counter_add(kv->store, to->ns->key_count, 1, err);
+    if (rc != RC_OK)
+        return rc;
+    from->exists = false;
+    to->exists = true;
+    new_tell(to);
+    to->meta = from->meta;
+    to->meta.extra = extra;
+    return key_save(to, extra, err);
+}
+
+/* ---- the sweep ---- */
+
+enum rc key_sweep(struct ns *ns, struct bytes name, uint64_t row_ms, struct err *err)
+{
+    struct key key;
+    enum rc rc = key_write(ns, name, KEY_ANY, &key, err);
+    if (rc != RC_OK)
+        return rc;
+    bool stale = key.saved_expire_ms != row_ms;
+    if (key.dead)
+        rc = key_bury(&key, err);
+    else if (stale && key.exists && key.meta.expire_ms != 0)
+        rc = index_put(&key, err); /* moved to where it belongs (1) */
+    if (rc == RC_OK && stale)
+        rc = index_delete(&key, row_ms, err);
+    return rc;
 }

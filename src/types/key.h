@@ -1,51 +1,87 @@
-/* key.h - how keys and meta rows look on disk; every key encoding is here.
+/* key.h - a key as a command sees it: found, made, saved, removed.
  *
- * Key of a meta row: "kv" ‖ namespace ‖ 'm' ‖ user key.
- * Value of a meta row, integers big-endian:
- *   OFFSET  SIZE  WHAT
- *   0       1     type (enum type_tag)
- *   1       16    ID: LSN(8) ‖ incarnation(4) ‖ ordinal in the commit(4)
- *   17      8     count of elements
- *   25      8     createAt, Unix seconds
- *   33      8     expireAt, Unix milliseconds; 0: never
- *   41      ..    extra: what the type says; the value of a string
+ *   struct key key;
+ *   rc = key_write(ns, name, TYPE_HASH, &key, err);         absent and expired keys are RC_OK too
+ *   if (rc == RC_OK && !key.exists) rc = key_create(&key, TYPE_HASH, err);
+ *   ... store_put(store, key_rows(&key), field, value, err) ... key.meta.count += added;
+ *   rc = key_save(&key, extra, err);    (key_save_or_remove() when elements may have gone)
+ *   key_changed(&key, KV_EVENT_HASH, "hset");
  *
- * Ownership: decoded rows borrow the value. Threads: any. */
+ * A deadline is changed by setting key.meta.expire_ms before key_save(), which keeps the expiry
+ * index: group header ‖ 'e', suffix expireAt(8) ‖ key, value ID(16) ‖ type(1).
+ *
+ * Invariants:
+ *   (1) Every key with a deadline has an index row at that deadline or at an earlier one. Others
+ * may be stale: the sweep looks at the meta row, and moves or removes them. (2) Index rows are
+ * never written at or below now; the sweep's low-water mark is never above it. (3) A key without
+ * elements has no meta row.
+ *
+ * Ownership: the name is borrowed from the caller; meta.extra from the store, until the next
+ * change. A struct key must stay where it is while a walk over key_rows() lives: that points into
+ * it. Threads: the executor. */
 #pragma once
 
-#include "base/buf.h"
-#include "base/err.h"
-#include "base/limits.h"
+#include "types/kv.h"
 
-enum type_tag { /* on disk: append, never renumber */
-                TYPE_STRING = 'r',
-                TYPE_STRING_CHUNKED = 'R',
-                TYPE_HASH = 'h',
-                TYPE_LIST = 'l',
-                TYPE_SET = 's',
-                TYPE_ZSET = 'z',
-};
-enum {
-    KEY_ID_BYTES = 16,
-    META_HEAD_BYTES = 41,
-    KEY_BYTES_MAX = STORE_GROUP_KEY_BYTES_MAX,
-    NS_NAME_BYTES_MAX = 64,
-};
-#define NS_NAME_DEFAULT "default.default"
-
-struct meta {
-    uint8_t type;
-    uint8_t id[KEY_ID_BYTES];
-    uint64_t count;
-    uint64_t create_s;
-    uint64_t expire_ms;
-    struct bytes extra;
+struct key {
+    struct ns *ns;
+    struct bytes name;
+    bool exists;
+    bool dead; /* expired and not swept: not there for anybody, key_create() removes its remains */
+    uint64_t saved_expire_ms; /* what the stored meta row says; 0: none, or no row */
+    struct meta meta;         /* if it exists, or is dead */
 };
 
-/* "kv" ‖ namespace ‖ tag: what all rows of one kind and namespace begin with. */
-bool key_prefix_add(struct bytes ns_name, char tag, struct buf *to) NODISCARD;
-/* The 41 bytes before extra. */
-void meta_head_put(uint8_t to[META_HEAD_BYTES], const struct meta *meta);
-/* RC_CORRUPT where no meta row looks like this; an unknown type is RC_VERSION. */
-enum rc meta_decode(struct bytes value, struct meta *ret_meta, struct err *err) NODISCARD;
-const char *type_name(uint8_t type); /* as TYPE answers; NULL: unknown */
+enum { KEY_ANY = 0 };            /* whatever its type */
+enum { KEY_DEADLINE_BYTES = 8 }; /* what an index row's suffix begins with */
+
+/* For reading: counts hits and misses. type: an enum type_tag (TYPE_STRING: chunked ones as well)
+ * or KEY_ANY. RC_OK: see key.exists. RC_WRONGTYPE, RC_COLD, RC_TOO_BIG for a name over the limit.
+ */
+enum rc key_read(struct ns *ns, struct bytes name, uint8_t type, struct key *ret_key,
+                 struct err *err) NODISCARD;
+/* The same for a command that will change the key, or only asks about it (no hit, no miss). */
+enum rc key_write(struct ns *ns, struct bytes name, uint8_t type, struct key *ret_key,
+                  struct err *err) NODISCARD;
+/* Names the meta rows of keys that will be needed, so that a cold command is parked once. */
+void key_want(struct ns *ns, const struct bytes *name, size_t count);
+
+/* A fresh object where there is none: ID, times, an empty group. Nothing is stored before
+ * key_save(). */
+enum rc key_create(struct key *key, uint8_t type, struct err *err) NODISCARD;
+/* Turns the key into a fresh, empty object of any type, whatever it was. The deadline is kept in
+ * meta.expire_ms: clear it, or not. */
+enum rc key_replace(struct key *key, uint8_t type, struct err *err) NODISCARD;
+/* Writes the meta row. extra may be borrowed from the store. */
+enum rc key_save(struct key *key, struct bytes extra, struct err *err) NODISCARD;
+/* key_save(), or key_remove() and a "del" event when count is 0. */
+enum rc key_save_or_remove(struct key *key, struct bytes extra, struct err *err) NODISCARD;
+/* Meta row, elements and index row. No event: the caller knows which. RC_OK also if it does not
+ * exist. */
+enum rc key_remove(struct key *key, struct err *err) NODISCARD;
+/* Removes what an expired key left, with its "expired" event. Only if key->dead. */
+enum rc key_bury(struct key *key, struct err *err) NODISCARD;
+
+/* `from` exists, `to` is another name in the same namespace: what it held goes, and it becomes what
+ * `from` was, deadline included. Only the meta row moves. No event. */
+enum rc key_rename(struct key *from, struct key *to, struct err *err) NODISCARD;
+
+/* meta.extra in the command's arena: to outlive the next change. */
+enum rc key_extra_copy(const struct key *key, struct bytes *ret_extra, struct err *err) NODISCARD;
+
+/* The group of a namespace's index rows. */
+struct store_group key_index(const struct ns *ns);
+/* The sweep met the index row of this name and deadline, which is over: buries the key, or puts the
+ * row where it belongs. RC_COLD. */
+enum rc key_sweep(struct ns *ns, struct bytes name, uint64_t row_ms, struct err *err) NODISCARD;
+
+/* The group of its elements; meaningful while the key exists. */
+struct store_group key_rows(const struct key *key);
+
+/* Tells the hooks that the key changed. `event`: as Redis names it; a literal. */
+static inline void key_changed(const struct key *key, enum kv_event kind, const char *event)
+{
+    const struct kv *kv = key->ns->kv;
+    if (kv->listening)
+        kv->hooks.changed(kv->hooks.arg, key->ns, key->name, kind, event, key->exists);
+}

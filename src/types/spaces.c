@@ -1,9 +1,15 @@
 #include "types/spaces.h"
 
+#include "types/meta.h"
+
 #include "base/banned.h"
 
 const struct store_space types_spaces[TYPES_SPACE_COUNT] = {
-    {.number = SPACE_META, .kind = SPACE_WHOLE, .name = "meta"},
+    {.number = SPACE_META,
+     .kind = SPACE_WHOLE,
+     .name = "meta",
+     .pack = meta_pack,
+     .unpack = meta_unpack},
     {.number = SPACE_DATA, .kind = SPACE_LENGTH, .name = "data"},
     {.number = SPACE_EXPIRY, .kind = SPACE_LENGTH, .name = "expiry"},
     {.number = SPACE_GC, .kind = SPACE_LENGTH, .name = "gc"},

@@ -361,9 +361,79 @@ TEST(every_group_is_found_in_files_with_many)
     pair_done(&pair);
 }
 
+/* ---- units that overlap little: their files come to lie side by side, above and below ---- */
+
+enum { NARROW_GROUPS = 600, NARROW_WIDTH_MAX = 12 };
+
+static void narrow_rows(struct pair *pair, uint32_t from, uint32_t to)
+{
+    bool drops = rand_below(&pair->rand, 4) == 0;
+    uint64_t puts = rand_below(&pair->rand, 4); /* of four */
+    uint8_t value[8];
+    if (drops) {
+        struct key first = group_key(from, 0), end = group_key(to, 0);
+        pair_delete_range(pair, bytes_of(first.bytes, 3), bytes_of(end.bytes, 3));
+    }
+    for (uint32_t group = from; group < to; group++) {
+        struct key key = group_key(group, (uint8_t)rand_below(&pair->rand, 3));
+        if (rand_below(&pair->rand, 4) < puts) {
+            be64_put(value, rand_u64(&pair->rand));
+            pair_put(pair, key_bytes(&key), bytes_of(value, sizeof value));
+        } else if (!drops) {
+            pair_delete(pair, key_bytes(&key));
+        }
+    }
+}
+
+static void narrow_unit(struct pair *pair)
+{
+    uint32_t from = (uint32_t)rand_below(&pair->rand, NARROW_GROUPS);
+    uint32_t to = from + 1 + (uint32_t)rand_below(&pair->rand, NARROW_WIDTH_MAX);
+    pair_begin(pair);
+    narrow_rows(pair, from, to);
+    pair_apply(pair);
+    struct key near = group_key(from > 20 ? from - 20 : 0, 0), far = group_key(to + 20, 0);
+    struct engine_range range = {.lower = key_bytes(&near), .upper = key_bytes(&far)};
+    compare_range(pair, -1, &range);
+    for (uint32_t group = from; group < to; group++) {
+        struct key key = group_key(group, (uint8_t)rand_below(&pair->rand, 3));
+        compare_get(pair, -1, key_bytes(&key));
+        compare_group(pair, -1, &key, false);
+    }
+}
+
+TEST(narrow_units_give_the_same_answers_from_both_engines)
+{
+    struct pair pair;
+    struct engine_range all = {0};
+    int unit_count = test_is_long() ? 30000 : 600;
+
+    pair_init(&pair, 4);
+    for (int i = 0; i < unit_count; i++) {
+        narrow_unit(&pair);
+        if (i % 200 < 20 && rand_below(&pair.rand, 3) == 0) /* mostly there are none */
+            random_view(&pair);
+        if (i % 200 == 20)
+            pair_views_close(&pair);
+        if (rand_below(&pair.rand, 60) == 0)
+            ASSERT_OK(pair.b.ops->settle(pair.b.engine, &pair.b.err), &pair.b.err);
+        if (rand_below(&pair.rand, 200) == 0) {
+            pair_views_close(&pair);
+            engine_fix_reopen(&pair.a);
+            engine_fix_reopen(&pair.b);
+        }
+        if (i % 10 == 0)
+            compare_range(&pair, -1, &all);
+        for (int view = 0; view < VIEWS_MAX; view++)
+            if (pair.view_a[view])
+                compare_range(&pair, view, &all);
+    }
+    pair_done(&pair);
+}
+
 /* ---- readers beside units ---- */
 
-enum { READERS = 3, SHARED_ROWS = 50, SHARED_UNITS = 200 };
+enum { READERS = 3, SHARED_ROWS = 50, SHARED_UNITS = 200, SHARED_UNITS_LONG = 8000 };
 
 struct reader {
     struct engine_fix *fix;
@@ -450,7 +520,7 @@ static void shared_unit(struct engine_fix *fix, uint64_t number)
     for (int space = 0; space < 2; space++) {
         key[0] = space ? 'w' : 'f';
         struct bytes from = bytes_of(key, 3), to = space ? BYTES("x") : BYTES("g");
-        if (number % 5 == 0)
+        if (number % 2 == 0)
             ASSERT_OK(fix->ops->unit_delete_range(fix->unit, from, to, &fix->err), &fix->err);
         for (int i = 0; i < SHARED_ROWS; i++) {
             key[3] = (uint8_t)i;
@@ -473,7 +543,8 @@ static void readers_beside_units(struct engine_fix *fix)
         readers[i] = (struct reader){.fix = fix, .stop = &stop};
         ASSERT_EQ(pthread_create(&readers[i].thread, NULL, reader_run, &readers[i]), 0);
     }
-    for (uint64_t i = 1; i < SHARED_UNITS; i++) {
+    uint64_t unit_count = test_is_long() ? SHARED_UNITS_LONG : SHARED_UNITS;
+    for (uint64_t i = 1; i < unit_count; i++) {
         shared_unit(fix, i);
         fix->ops->pressure(fix->engine, &pressure);
     }
@@ -487,6 +558,116 @@ static void readers_beside_units(struct engine_fix *fix)
 TEST(readers_beside_units_see_whole_units)
 {
     engine_fix_each(readers_beside_units);
+}
+
+/* Every unit brings a group of its own, which overlaps nothing, and writes its number over a row
+ * that does: from its number on the group is there, and a group is whole or not there. */
+enum { FRESH_ROWS = 20, FRESH_UNITS = 300 };
+
+static struct key fresh_key(uint64_t number, uint64_t row)
+{
+    return (struct key){.bytes = {'f', (uint8_t)(number >> 8), (uint8_t)number, (uint8_t)row},
+                        .len = 4};
+}
+
+static void fresh_unit(struct engine_fix *fix, uint64_t number)
+{
+    uint8_t value[8];
+    le64_put(value, number);
+    engine_fix_begin(fix);
+    if (number > 3 && number % 4 == 0) {
+        struct key from = fresh_key(number - 3, 0), to = fresh_key(number - 2, 0);
+        ASSERT_OK(fix->ops->unit_delete_range(fix->unit, bytes_of(from.bytes, 3),
+                                              bytes_of(to.bytes, 3), &fix->err),
+                  &fix->err);
+    }
+    for (uint64_t row = 0; row < FRESH_ROWS; row++) {
+        struct key key = fresh_key(number, row);
+        ASSERT_OK(fix->ops->unit_put(fix->unit, key_bytes(&key), bytes_of(value, 8), &fix->err),
+                  &fix->err);
+    }
+    ASSERT_OK(fix->ops->unit_put(fix->unit, BYTES("wn"), bytes_of(value, 8), &fix->err), &fix->err);
+    engine_fix_apply(fix);
+}
+
+static uint64_t fresh_count(struct engine_fix *fix, const struct engine_view *view, uint64_t number)
+{
+    struct key from = fresh_key(number, 0), to = fresh_key(number + 1, 0);
+    struct engine_range range = {.lower = bytes_of(from.bytes, 3),
+                                 .upper = bytes_of(to.bytes, 3),
+                                 .one_group = number % 2 == 0};
+    struct engine_iter *iter = NULL;
+    struct bytes key, value;
+    uint64_t count = 0;
+    if (fix->ops->iter_open(fix->engine, view, &range, &iter, NULL) != RC_OK)
+        return UINT64_MAX;
+    while (fix->ops->iter_next(iter, &key, &value, NULL) == RC_OK)
+        count += le64_get(value.ptr) == number;
+    fix->ops->iter_close(iter);
+    return count;
+}
+
+static const char *fresh_read(struct engine_fix *fix, const struct engine_view *view)
+{
+    struct buf value;
+    uint64_t number = 0;
+    buf_init(&value, 64);
+    if (fix->ops->get(fix->engine, view, BYTES("wn"), ENGINE_TIER_ALL, &value, NULL) == RC_OK)
+        number = le64_get(value.ptr);
+    buf_done(&value);
+    if (number == 0)
+        return "the number is missing";
+    if (fresh_count(fix, view, number) != FRESH_ROWS && (view || number % 4 != 1))
+        return "a group is not there with its number"; /* or has been dropped since */
+    uint64_t next = fresh_count(fix, view, number + 1);
+    if (next != 0 && (view || next != FRESH_ROWS))
+        return view ? "a view shows rows of a later unit" : "a group is there in part";
+    return NULL;
+}
+
+static void *fresh_run(void *arg)
+{
+    struct reader *reader = arg;
+    struct engine_fix *fix = reader->fix;
+    for (uint64_t round = 1; !atomic_load(reader->stop) && !reader->broken; round++) {
+        struct engine_view *view = NULL;
+        reader->broken = fresh_read(fix, NULL);
+        if (reader->broken || round % 256 != 0) /* mostly there are no views */
+            continue;
+        if (fix->ops->view_open(fix->engine, &view, NULL) != RC_OK)
+            reader->broken = "could not open a view";
+        for (int i = 0; i < 3 && !reader->broken; i++)
+            reader->broken = fresh_read(fix, view);
+        fix->ops->view_close(fix->engine, view);
+    }
+    return NULL;
+}
+
+static void readers_beside_fresh_units(struct engine_fix *fix)
+{
+    struct reader readers[READERS];
+    struct engine_pressure pressure;
+    atomic_bool stop = false;
+
+    fresh_unit(fix, 1);
+    for (int i = 0; i < READERS; i++) {
+        readers[i] = (struct reader){.fix = fix, .stop = &stop};
+        ASSERT_EQ(pthread_create(&readers[i].thread, NULL, fresh_run, &readers[i]), 0);
+    }
+    for (uint64_t i = 2; i < FRESH_UNITS; i++) {
+        fresh_unit(fix, i);
+        fix->ops->pressure(fix->engine, &pressure);
+    }
+    atomic_store(&stop, true);
+    for (int i = 0; i < READERS; i++)
+        pthread_join(readers[i].thread, NULL);
+    for (int i = 0; i < READERS; i++)
+        ASSERT_STR(readers[i].broken ? readers[i].broken : "", "");
+}
+
+TEST(readers_beside_units_of_fresh_rows_see_whole_groups)
+{
+    engine_fix_each(readers_beside_fresh_units);
 }
 
 /* ---- kill -9 ---- */

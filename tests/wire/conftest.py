@@ -24,10 +24,11 @@ LISTENS = re.compile(r"listens on \S+:(\d+)")
 
 
 class Server:
-    def __init__(self, directory, *args, port=0, prefix=()):
+    def __init__(self, directory, *args, port=0, prefix=(), file=None):
         self.dir = pathlib.Path(directory)
         self.errors = tempfile.TemporaryFile()
-        command = [*prefix, TERRACED, "--port", str(port), "--dir", str(directory), *args]
+        command = [*prefix, TERRACED, *([str(file)] if file else []), "--port", str(port), "--dir",
+                   str(directory), *args]
         self.process = subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
                                         stderr=self.errors)
         self.banner = ""
@@ -68,9 +69,10 @@ class Server:
         return code
 
 
-def start_refused(directory, *args, prefix=()):
+def start_refused(directory, *args, prefix=(), file=None):
     """Starts a server that must not start; returns what it says."""
-    done = subprocess.run([*prefix, TERRACED, "--port", "0", "--dir", str(directory), *args],
+    done = subprocess.run([*prefix, TERRACED, *([str(file)] if file else []), "--port", "0",
+                           "--dir", str(directory), *args],
                           capture_output=True, text=True, timeout=START_SECONDS)
     assert done.returncode == 1, done
     assert len(done.stderr.strip().splitlines()) == 1, done.stderr

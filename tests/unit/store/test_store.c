@@ -344,3 +344,146 @@ TEST(dropping_a_prefix_without_end_in_one_turn_is_refused_and_can_be_undone)
     store_undo(fix.store);
     fix_done(&fix);
 }
+
+static void prefetch_rows_add(struct fix *fix, int from, int to)
+{
+    for (int i = from; i < to; i++) {
+        char key[16];
+        snprintf(key, sizeof key, "k%03d", i);
+        store_begin(fix->store, 0);
+        ASSERT_RC(store_put(fix->store, meta(fix, key), BYTES(""), text(key), &fix->err), RC_OK);
+        ASSERT_RC(store_put(fix->store, data(fix, key), text(key), text(key), &fix->err), RC_OK);
+        ASSERT_RC(store_put(fix->store, data(fix, "big"), text(key), text(key), &fix->err), RC_OK);
+        fix_write(fix);
+    }
+}
+
+/* Cold rows and groups, hot ones, a tree of several levels, an empty and a dropped group. */
+static void prefetch_fix_init(struct fix *fix)
+{
+    fix_init(fix);
+    prefetch_rows_add(fix, 0, 500);
+    fix_flush(fix);
+    store_evict_all(fix->store);
+    prefetch_rows_add(fix, 250, 999);
+    store_begin(fix->store, 0);
+    ASSERT_RC(store_group_drop(fix->store, data(fix, "k300"), &fix->err), RC_OK);
+    ASSERT_RC(store_delete(fix->store, meta(fix, "k301"), BYTES(""), &fix->err), RC_OK);
+    fix_write(fix);
+}
+
+static void assert_same_stats(struct fix *a, struct fix *b)
+{
+    struct store_stats x, y;
+    store_stats(a->store, &x);
+    store_stats(b->store, &y);
+    ASSERT_EQ(x.hot_bytes, y.hot_bytes);
+    ASSERT_EQ(x.dirty_bytes, y.dirty_bytes);
+    ASSERT_EQ(x.pinned_bytes, y.pinned_bytes);
+    ASSERT_EQ(x.hot_entry_count, y.hot_entry_count);
+    ASSERT_EQ(x.load_count, y.load_count);
+    ASSERT_EQ(x.loads_in_flight, y.loads_in_flight);
+    ASSERT_EQ(x.cold_count, y.cold_count);
+    ASSERT_EQ(x.commit_count, y.commit_count);
+    ASSERT_EQ(x.undo_count, y.undo_count);
+    ASSERT_EQ(store_last_lsn(a->store), store_last_lsn(b->store));
+}
+
+TEST(a_prefetch_changes_no_answer_and_no_figure)
+{
+    enum { KEYS = 40 };
+    static uint8_t long_key[STORE_GROUP_KEY_BYTES_MAX + 1];
+    struct fix with, without;
+    char key[KEYS][16];
+    prefetch_fix_init(&with);
+    prefetch_fix_init(&without);
+    store_prefetch(with.store, NULL, 0); /* between commits */
+    store_begin(with.store, 0);
+    store_begin(without.store, 0);
+    for (int from = 0; from < 1100; from += KEYS) {
+        struct store_group group[2 * KEYS + 4] = {
+            {with.meta, bytes_of(long_key, sizeof long_key)},
+            {with.data, bytes_of(long_key, sizeof long_key - 1)},
+            {with.data, BYTES("big")},
+            {with.meta, BYTES("")},
+        };
+        for (int i = 0; i < KEYS; i++) {
+            snprintf(key[i], sizeof key[i], "k%03d", from + i);
+            group[4 + 2 * i] = meta(&with, key[i]);
+            group[5 + 2 * i] = data(&with, key[i]);
+        }
+        store_prefetch(with.store, group, ARRAY_LEN(group));
+        assert_same_stats(&with, &without);
+        for (size_t i = 0; i < ARRAY_LEN(group); i++) {
+            struct bytes value = BYTES(""), expected = BYTES("");
+            struct bytes suffix = group[i].prefix == with.data ? group[i].key : BYTES("");
+            enum rc rc = store_get(without.store, group[i], suffix, &expected, &without.err);
+            ASSERT_RC(store_get(with.store, group[i], suffix, &value, &with.err), rc);
+            ASSERT_BYTES(value, expected);
+        }
+        assert_same_stats(&with, &without);
+    }
+    store_undo(with.store);
+    store_undo(without.store);
+    store_check(with.store);
+    fix_done(&with);
+    fix_done(&without);
+}
+
+static void rows_put(struct fix *fix, const char *group, int count)
+{
+    for (int i = 0; i < count;) {
+        store_begin(fix->store, 0);
+        for (int n = 0; n < 500 && i < count; n++, i++) {
+            char key[16];
+            snprintf(key, sizeof key, "%06d", i);
+            ASSERT_RC(store_put(fix->store, data(fix, group), text(key), BYTES(""), &fix->err),
+                      RC_OK);
+        }
+        fix_write(fix);
+        fix_flush(fix);
+    }
+}
+
+/* The rank of a row in each of two groups in turn, until both are in memory. */
+static void both_warm(struct fix *fix)
+{
+    uint64_t rank[2] = {0};
+    store_begin(fix->store, 0);
+    for (bool cold = true; cold;) {
+        cold = false;
+        for (int i = 0; i < 2; i++) {
+            enum rc rc = store_rank(fix->store, data(fix, i ? "h" : "g"), BYTES("012345"), &rank[i],
+                                    &fix->err);
+            if (rc == RC_COLD)
+                fix_load(fix);
+            cold = cold || rc == RC_COLD;
+        }
+    }
+    store_undo(fix->store);
+    ASSERT_EQ(rank[0], 12345);
+    ASSERT_EQ(rank[1], 12345);
+}
+
+TEST(bringing_in_a_whole_group_passes_each_row_once)
+{
+    enum { ROWS = 22000, PAGE = LOAD_BULK_FACTOR * LOAD_PAGE_ROWS_MAX };
+    struct fix fix;
+    struct store_stats before, after;
+    fix_init(&fix);
+    rows_put(&fix, "g", ROWS);
+    rows_put(&fix, "h", ROWS);
+    store_evict_all(fix.store);
+    store_stats(fix.store, &before);
+    both_warm(&fix);
+    store_stats(fix.store, &after);
+    ASSERT_EQ(after.load_count - before.load_count, 2 * (ROWS / PAGE + 1));
+    ASSERT_EQ(after.load_row_count - before.load_row_count,
+              2 * (ROWS + ROWS / PAGE)); /* ends meet */
+    ASSERT_LE(after.gap_search_count - before.gap_search_count, 2 * ROWS);
+
+    store_evict_all(fix.store); /* the hints are behind what is cold now */
+    both_warm(&fix);
+    store_check(fix.store);
+    fix_done(&fix);
+}

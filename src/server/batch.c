@@ -1,0 +1,342 @@
+/* batch.c - commands that find everything in memory: parsed, prefetched, run in the turn.
+ *
+ * Up to 32 commands are parsed, from as many connections as have input; the cache lines of their
+ * keys are asked for together; then they run one after another. Two cache misses a key cost more
+ * than everything else a GET does, and this way they overlap.
+ *
+ * Each command is a commit of its own. One that cannot run to its end (cold, blocking, no room)
+ * leaves nothing behind and becomes a request, a task; what its connection has in the batch behind
+ * it is given back to the input.
+ *
+ * Replies are written into the connections' output at once but are sent after turn_end(): when the
+ * frame could not be written, those of commands that read or changed keys become errors. */
+#include "server/server_int.h"
+
+#include "base/mem.h"
+
+#include "base/banned.h"
+
+enum {
+    CLIENTS_SLICE_NS = 4 * 1000 * 1000,
+    TURN_BYTES_MAX = 1 << 20,
+    PREFETCH_KEYS_MAX = 4, /* of one command */
+};
+
+/* ---- parsing ---- */
+
+static bool args_reserve(struct server *server, size_t more)
+{
+    if (server->arg_count + more <= server->arg_cap)
+        return true;
+    if (server->call_count > 0) /* the pool must not move under calls of the batch */
+        return false;
+    struct bytes *arg = mem_try_realloc(server->arg, more * sizeof *arg);
+    if (!arg)
+        return false;
+    server->arg = arg;
+    server->arg_cap = more;
+    return true;
+}
+
+/* False: there is no room in this batch. */
+static bool call_add(struct server *server, struct conn *conn, size_t in_start)
+{
+    const struct resp_parser *parser = &conn->parser;
+    if (!args_reserve(server, parser->arg_count))
+        return false;
+    struct call *call = &server->call[server->call_count];
+    struct bytes *argv = server->arg + server->arg_count;
+    for (size_t i = 0; i < parser->arg_count; i++)
+        argv[i] = bytes_of(conn->in.ptr + parser->arg[i].offset, parser->arg[i].len);
+    *call = (struct call){
+        .conn = conn, .argv = argv, .argc = parser->arg_count, .in_start = in_start};
+    call->cmd = cmd_find(server->cmds, argv, call->argc);
+    server->arg_count += call->argc;
+    server->call_count++;
+    conn->batch_calls++;
+    return true;
+}
+
+static bool conn_can_run(const struct conn *conn)
+{
+    return !conn->parked && !conn->quit && !conn->broken;
+}
+
+/* What begins at `start` will be parsed again. */
+static void parser_return(struct conn *conn, size_t start)
+{
+    conn->parser.at = start;
+    conn->parser.args_left = 0;
+    conn->parser.bulk_len = -1;
+    conn->parsed = false;
+}
+
+/* Takes commands of the connection into the batch. False: its input holds no further whole one. */
+static bool conn_parse(struct server *server, struct conn *conn)
+{
+    struct err err;
+    err.text[0] = 0;
+    while (server->call_count < BATCH_CALLS_MAX && conn->batch_calls < BATCH_CALLS_A_CONN) {
+        /* Only the first of a batch can have been begun in an earlier one, and only those behind
+         * it are ever given back: `start` is right where it is used. */
+        size_t start = conn->parser.at;
+        /* The quotes of an inline command are undone in place: it could not be given back. */
+        if (conn->batch_calls > 0 && start < conn->in.len && conn->in.ptr[start] != '*')
+            return true;
+        enum resp_result result = RESP_REQUEST;
+        if (!conn->parsed)
+            result = resp_parse(&conn->parser, conn->in.ptr, conn->in.len, &err);
+        if (result == RESP_MORE)
+            return false;
+        if (result == RESP_BAD && conn->batch_calls > 0) {
+            parser_return(conn, start); /* its reply comes after theirs */
+            return true;
+        }
+        conn->parsed = result == RESP_REQUEST && !call_add(server, conn, start);
+        if (conn->parsed && server->call_count > 0)
+            return true; /* the first of the next batch */
+        if (conn->parsed || result == RESP_BAD) {
+            server__conn_error(conn, "ERR",
+                               conn->parsed ? "out of memory for the arguments of a command"
+                                            : err.text);
+            server__conn_quit(conn);
+            return false;
+        }
+    }
+    return true;
+}
+
+static void batch_fill(struct server *server)
+{
+    server->call_count = server->call_next = server->arg_count = 0;
+    while (server->call_count < BATCH_CALLS_MAX && server->queued_first) {
+        struct conn *conn = server->queued_first;
+        if (conn->batch_calls > 0)
+            return; /* it has had its share, and so has everybody else */
+        server->queued_first = conn->queued_next;
+        if (!server->queued_first)
+            server->queued_last = NULL;
+        conn->queued = false;
+        if (conn_can_run(conn) && conn_parse(server, conn))
+            server__conn_queue(conn);
+        server__conn_touch(conn);
+    }
+}
+
+static void batch_prefetch(struct server *server)
+{
+    struct store_group group[BATCH_CALLS_MAX * PREFETCH_KEYS_MAX];
+    size_t count = 0;
+    for (size_t i = 0; i < server->call_count; i++) {
+        const struct call *call = &server->call[i];
+        size_t key[PREFETCH_KEYS_MAX];
+        if (!call->cmd || call->cmd->key_first == 0)
+            continue;
+        size_t found = cmd_keys(call->cmd, call->argv, call->argc, key, PREFETCH_KEYS_MAX);
+        for (size_t k = 0; k < found && k < PREFETCH_KEYS_MAX; k++)
+            group[count++] = (struct store_group){call->conn->ns->meta, call->argv[key[k]]};
+    }
+    if (count > 1)
+        store_prefetch(server->store, group, count);
+}
+
+/* ---- running ---- */
+
+/* It has to wait, and its connection with it. */
+static void call_park(struct call *call)
+{
+    struct conn *conn = call->conn;
+    if (server__request_park(conn, call))
+        return;
+    server__conn_error(conn, "ERR", "out of memory for a command that has to wait");
+}
+
+static void call_error(struct server *server, struct call *call, enum rc rc, const struct err *err)
+{
+    struct conn *conn = call->conn;
+    resp_add_error(&conn->out, rc_prefix(rc), err->text[0] ? err->text : rc_text(rc));
+    server->stats.error_count++;
+}
+
+/* CLIENT REPLY OFF and SKIP: the reply is not for the client. */
+static void reply_silence(struct conn *conn, size_t from)
+{
+    if (LIKELY(conn->reply_mode == REPLY_ON))
+        return;
+    if (conn->reply_mode == REPLY_SKIP_NEXT) {
+        conn->reply_mode = REPLY_SKIP; /* this was CLIENT REPLY SKIP itself */
+    } else if (conn->reply_mode == REPLY_SKIP) {
+        conn->reply_mode = REPLY_ON;
+    }
+    resp_out_cut(&conn->out, from);
+}
+
+static void turn_note(struct server *server, const struct call *call, uint64_t start)
+{
+    if (!call->cmd || !(call->cmd->flags & (CMD_READ | CMD_WRITE)))
+        return;
+    server->turn_call[server->turn_call_count++] = (struct turn_call){
+        .conn = call->conn, .start = start, .end = server__conn_out_end(call->conn)};
+}
+
+static bool needs_room(const struct call *call)
+{
+    if (!call->cmd || call->cmd->run == cmd_exec)
+        return call->cmd != NULL;
+    return !call->conn->multi.open &&
+           (call->cmd->flags & (CMD_WRITE | CMD_DELETES)) == CMD_WRITE;
+}
+
+/* Runs in a commit. RC_COLD, RC_WAIT: nothing has happened. */
+static enum rc call_commit(struct server *server, struct call *call, struct err *err)
+{
+    struct conn *conn = call->conn;
+    size_t effects = server->effects.buf.len;
+    struct cmd_ctx ctx = {.server = server,
+                          .conn = conn,
+                          .kv = &server->kv,
+                          .ns = conn->ns,
+                          .cmd = call->cmd,
+                          .argv = call->argv,
+                          .argc = call->argc,
+                          .reply = &conn->out,
+                          .err = err};
+    kv_begin(&server->kv, server->kv.now_ms);
+    store_begin(server->store, call->cmd && call->cmd->flags & CMD_DELETES ? STORE_DELETES : 0);
+    server->collect = &server->effects;
+    enum rc rc = server__dispatch(&ctx);
+    server->collect = NULL;
+    if (rc == RC_OK && conn->out.failed)
+        rc = err_set(err, RC_NOMEM, "could not allocate memory for the reply");
+    if (rc == RC_OK)
+        rc = store_commit(server->store, err);
+    else
+        store_undo(server->store);
+    if (LIKELY(rc == RC_OK)) {
+        if (UNLIKELY(server->effects.buf.len > effects))
+            server__effects_touch(server, &server->effects, effects);
+    } else {
+        buf_cut(&server->effects.buf, effects);
+    }
+    return rc;
+}
+
+static void call_run(struct server *server, struct call *call, bool room)
+{
+    struct conn *conn = call->conn;
+    struct err err;
+    conn->batch_calls--;
+    if (!conn_can_run(conn)) { /* one before it waits, or said QUIT */
+        if (conn->parked && conn->parser.at > call->in_start)
+            parser_return(conn, call->in_start);
+        return;
+    }
+    if (!room && needs_room(call)) {
+        call_park(call);
+        return;
+    }
+    size_t from = conn->out.buf.len;
+    uint64_t start = server__conn_out_end(conn), start_ns = server->now_ns;
+    if (conn->turn != server->turn) {
+        conn->turn = server->turn;
+        conn->turn_start = start;
+    }
+    err.text[0] = 0;
+    enum rc rc = call_commit(server, call, &err);
+    if (UNLIKELY(rc != RC_OK)) {
+        resp_out_cut(&conn->out, from);
+        if (rc == RC_COLD || rc == RC_WAIT) {
+            call_park(call);
+            return;
+        }
+        call_error(server, call, rc, &err);
+    }
+    reply_silence(conn, from);
+    turn_note(server, call, start);
+    server->stats.command_count++;
+    server->now_ns = clock_mono_ns(server->clock);
+    if (call->cmd) {
+        conn->last_cmd = call->cmd;
+        uint64_t usec = (server->now_ns - start_ns) / 1000;
+        server__call_stats(server, call->cmd, usec, rc);
+        if (UNLIKELY((int64_t)usec >= server->config->slowlog_log_slower_than_us))
+            slowlog_note(server, conn, call->argv, call->argc, usec);
+    }
+}
+
+bool server__clients(void *arg, bool room)
+{
+    struct server *server = arg;
+    uint64_t end_ns = 0;
+    server->kv.now_ms = clock_unix_ms(server->clock);
+    while (server->queued_first) {
+        batch_fill(server);
+        if (server->call_count == 0)
+            continue;
+        batch_prefetch(server);
+        server->now_ns = clock_mono_ns(server->clock);
+        if (end_ns == 0)
+            end_ns = server->now_ns + CLIENTS_SLICE_NS;
+        for (; server->call_next < server->call_count; server->call_next++)
+            call_run(server, &server->call[server->call_next], room);
+        if (server->turn_call_count > TURN_CALLS_MAX - BATCH_CALLS_MAX ||
+            store_turn_bytes(server->store) >= TURN_BYTES_MAX || server->now_ns >= end_ns)
+            break;
+    }
+    return server->queued_first != NULL;
+}
+
+/* ---- the end of the turn ---- */
+
+/* Replaces one reply by an error; those behind it have been looked at before. */
+static void reply_take_back(struct turn_call *call, struct bytes error)
+{
+    struct conn *conn = call->conn;
+    size_t start = (size_t)(call->start - conn->out_base);
+    size_t end = (size_t)(call->end - conn->out_base), rest = conn->out.buf.len - end;
+    if (!buf_reserve(&conn->out.buf, error.len)) {
+        conn->broken = true;
+        return;
+    }
+    uint8_t *at = conn->out.buf.ptr + start;
+    memmove(at + error.len, at + (end - start), rest);
+    memcpy(at, error.ptr, error.len);
+    conn->out.buf.len = start + error.len + rest;
+}
+
+static void turn_take_back(struct server *server, enum rc rc, const struct err *err)
+{
+    struct resp_out error;
+    resp_out_init(&error, RESP_LINE_BYTES_MAX);
+    resp_add_error(&error, rc_prefix(rc), err->text);
+    for (size_t i = server->turn_call_count; i-- > 0;) {
+        struct turn_call *call = &server->turn_call[i];
+        if (call->conn && call->end > call->start)
+            reply_take_back(call, buf_bytes(&error.buf));
+    }
+    resp_out_done(&error);
+    buf_cut(&server->effects.buf, 0);
+}
+
+/* Durability always: the turn's replies, reads included, leave when its last LSN is durable. */
+static void replies_hold(struct server *server, uint64_t lsn)
+{
+    for (struct conn *conn = server->touched; conn; conn = conn->touched_next)
+        if (conn->turn == server->turn && server__conn_out_end(conn) > conn->turn_start)
+            server__conn_hold(conn, lsn, conn->turn_start);
+}
+
+void server__turn_end(void *arg, enum rc rc, const struct err *err)
+{
+    struct server *server = arg;
+    uint64_t lsn = store_commit_lsn(server->store);
+    if (rc != RC_OK)
+        turn_take_back(server, rc, err);
+    server->turn_call_count = 0;
+    bool held = server->config->durability == DURABILITY_ALWAYS &&
+                lsn > store_durable_lsn(server->store);
+    if (held)
+        replies_hold(server, lsn);
+    server__effects_leave(server, held ? lsn : 0);
+    server->turn++;
+}

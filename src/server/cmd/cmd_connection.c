@@ -1,0 +1,201 @@
+/* Commands about the connection itself: PING, AUTH, HELLO, SELECT, RESET ... (CLIENT is in
+ * cmd_client.c). */
+#include "server/server_int.h"
+
+#include "base/mem.h"
+#include "types/number.h"
+
+#include "base/banned.h"
+
+enum rc cmd_ping(struct cmd_ctx *ctx)
+{
+    const struct subs *subs = &ctx->conn->subs;
+    bool subscribed = subs->count[SUB_CHANNEL] + subs->count[SUB_PATTERN] > 0;
+    if (ctx->argc > 2)
+        return cmd_arity_error(ctx);
+    if (subscribed && ctx->reply->proto < 3) {
+        resp_add_array(ctx->reply, 2);
+        resp_add_text(ctx->reply, "pong");
+        resp_add_bulk(ctx->reply, ctx->argc == 2 ? ctx->argv[1] : BYTES(""));
+    } else if (ctx->argc == 2) {
+        resp_add_bulk(ctx->reply, ctx->argv[1]);
+    } else {
+        resp_add_status(ctx->reply, "PONG");
+    }
+    return RC_OK;
+}
+
+enum rc cmd_echo(struct cmd_ctx *ctx)
+{
+    resp_add_bulk(ctx->reply, ctx->argv[1]);
+    return RC_OK;
+}
+
+enum rc cmd_quit(struct cmd_ctx *ctx)
+{
+    resp_add_status(ctx->reply, "OK");
+    server__conn_quit(ctx->conn);
+    return RC_OK;
+}
+
+enum rc cmd_select(struct cmd_ctx *ctx)
+{
+    int64_t index;
+    if (!number_int(ctx->argv[1], &index) || index < INT32_MIN || index > INT32_MAX)
+        return cmd_error(ctx, "value is not an integer or out of range");
+    struct ns *ns = kv_ns(ctx->kv, (uint64_t)index);
+    if (!ns)
+        return cmd_error(ctx, "DB index is out of range");
+    ctx->conn->ns = ns;
+    resp_add_status(ctx->reply, "OK");
+    return RC_OK;
+}
+
+/* ---- who it is ---- */
+
+/* Takes the same time whatever is wrong with the guess. */
+static bool password_eq(struct bytes guess, const char *password)
+{
+    size_t len = strlen(password);
+    unsigned differs = guess.len != len;
+    for (size_t i = 0; i < len; i++)
+        differs |= (unsigned)(i < guess.len ? guess.ptr[i] : 0) ^ (unsigned char)password[i];
+    return differs == 0;
+}
+
+static enum rc auth(struct cmd_ctx *ctx, struct bytes user, struct bytes password)
+{
+    const char *wanted = ctx->server->config->requirepass;
+    bool good = bytes_eq(user, BYTES("default")) &&
+                (wanted[0] == 0 || password_eq(password, wanted));
+    if (!good)
+        return err_set(ctx->err, RC_REPLY,
+                       "WRONGPASS invalid username-password pair or user is disabled.");
+    ctx->conn->authed = true;
+    ctx->conn->parser.limited = false;
+    return RC_OK;
+}
+
+enum rc cmd_auth(struct cmd_ctx *ctx)
+{
+    if (ctx->argc > 3)
+        return cmd_syntax_error(ctx);
+    if (ctx->argc == 2 && ctx->server->config->requirepass[0] == 0)
+        return cmd_error(ctx, "AUTH <password> called without any password configured for the "
+                              "default user. Are you sure your configuration is correct?");
+    enum rc rc = auth(ctx, ctx->argc == 3 ? ctx->argv[1] : BYTES("default"),
+                      ctx->argv[ctx->argc - 1]);
+    if (rc == RC_OK)
+        resp_add_status(ctx->reply, "OK");
+    return rc;
+}
+
+enum rc server__client_name_set(struct cmd_ctx *ctx, struct bytes name)
+{
+    struct conn *conn = ctx->conn;
+    for (size_t i = 0; i < name.len; i++)
+        if (name.ptr[i] < '!' || name.ptr[i] > '~')
+            return cmd_error(ctx, "Client names cannot contain spaces, newlines or special "
+                                  "characters.");
+    uint8_t *copy = name.len > 0 ? mem_try_alloc(name.len) : NULL;
+    if (name.len > 0 && !copy)
+        return err_set(ctx->err, RC_NOMEM, "could not allocate memory for a name");
+    if (name.len > 0)
+        memcpy(copy, name.ptr, name.len);
+    mem_free((void *)conn->name.ptr);
+    conn->name = bytes_of(copy, name.len);
+    return RC_OK;
+}
+
+static void hello_reply(struct cmd_ctx *ctx)
+{
+    struct resp_out *reply = ctx->reply;
+    resp_add_map(reply, 7);
+    resp_add_text(reply, "server");
+    resp_add_text(reply, "redis");
+    resp_add_text(reply, "version");
+    resp_add_text(reply, REDIS_VERSION);
+    resp_add_text(reply, "proto");
+    resp_add_int(reply, reply->proto);
+    resp_add_text(reply, "id");
+    resp_add_int(reply, (int64_t)ctx->conn->id);
+    resp_add_text(reply, "mode");
+    resp_add_text(reply, "standalone");
+    resp_add_text(reply, "role");
+    resp_add_text(reply, "master");
+    resp_add_text(reply, "modules");
+    resp_add_array(reply, 0);
+}
+
+struct hello { /* what HELLO asks for */
+    int64_t proto; /* 0: as it is */
+    const struct bytes *user, *password, *name;
+};
+
+static enum rc hello_parse(struct cmd_ctx *ctx, struct hello *ret_hello)
+{
+    if (ctx->argc > 1) {
+        if (!number_int(ctx->argv[1], &ret_hello->proto))
+            return cmd_error(ctx, "Protocol version is not an integer or out of range");
+        if (ret_hello->proto < 2 || ret_hello->proto > 3)
+            return err_set(ctx->err, RC_REPLY, "NOPROTO unsupported protocol version");
+    }
+    for (size_t i = 2; i < ctx->argc; i++) {
+        size_t more = ctx->argc - 1 - i;
+        if (cmd_arg_is(ctx->argv[i], "AUTH") && more >= 2) {
+            ret_hello->user = &ctx->argv[i + 1];
+            ret_hello->password = &ctx->argv[i + 2];
+            i += 2;
+        } else if (cmd_arg_is(ctx->argv[i], "SETNAME") && more >= 1) {
+            ret_hello->name = &ctx->argv[++i];
+        } else {
+            return err_set(ctx->err, RC_INVALID, "Syntax error in HELLO option '%.*s'",
+                           (int)(ctx->argv[i].len < 128 ? ctx->argv[i].len : 128),
+                           (const char *)ctx->argv[i].ptr);
+        }
+    }
+    return RC_OK;
+}
+
+enum rc cmd_hello(struct cmd_ctx *ctx)
+{
+    struct hello hello = {0};
+    enum rc rc = hello_parse(ctx, &hello);
+    if (rc == RC_OK && hello.user)
+        rc = auth(ctx, *hello.user, *hello.password);
+    if (rc != RC_OK)
+        return rc;
+    if (!ctx->conn->authed)
+        return err_set(ctx->err, RC_REPLY,
+                       "NOAUTH HELLO must be called with the client already authenticated, "
+                       "otherwise the HELLO <proto> AUTH <user> <pass> option can be used to "
+                       "authenticate the client and select the RESP protocol version at the same "
+                       "time");
+    if (hello.name)
+        rc = server__client_name_set(ctx, *hello.name);
+    if (rc != RC_OK)
+        return rc;
+    if (hello.proto != 0) {
+        ctx->conn->out.proto = (uint8_t)hello.proto;
+        ctx->reply->proto = (uint8_t)hello.proto;
+    }
+    hello_reply(ctx);
+    return RC_OK;
+}
+
+enum rc cmd_reset(struct cmd_ctx *ctx)
+{
+    struct conn *conn = ctx->conn;
+    server__multi_end(conn);
+    server__subs_done(conn);
+    ctx->server->monitor_count -= conn->monitor;
+    conn->monitor = conn->no_evict = conn->no_touch = false;
+    conn->reply_mode = REPLY_ON;
+    conn->ns = kv_ns(ctx->kv, 0);
+    conn->out.proto = ctx->reply->proto = 2;
+    conn->authed = ctx->server->config->requirepass[0] == 0;
+    mem_free((void *)conn->name.ptr);
+    conn->name = bytes_of(NULL, 0);
+    resp_add_status(ctx->reply, "RESET");
+    return RC_OK;
+}

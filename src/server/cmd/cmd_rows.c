@@ -1,0 +1,205 @@
+#include "server/cmd/cmd_rows.h"
+
+#include "types/glob.h"
+#include "types/rows.h"
+#include "types/scan.h"
+
+#include "base/banned.h"
+
+enum {
+    SCAN_WHOLE_MAX = 128, /* up to this many rows come at once, as a listpack's in Redis */
+    SCAN_COUNT = 10,
+};
+
+static void row_add(struct resp_out *to, struct bytes suffix, struct bytes value,
+                    enum cmd_rows_part part)
+{
+    if (part & ROWS_SUFFIX)
+        resp_add_bulk(to, suffix);
+    if (part & ROWS_VALUE)
+        resp_add_bulk(to, value);
+}
+
+enum rc cmd_rows_add(struct cmd_ctx *ctx, const struct key *key, enum cmd_rows_part part)
+{
+    CLEANUP(store_walk_done) struct store_walk walk;
+    struct bytes suffix, value;
+    uint64_t count = 0;
+    store_walk_init(&walk, ctx->kv->store, key_rows(key), false);
+    enum rc rc = rows_need_all(key, ctx->err);
+    while (rc == RC_OK && (rc = store_walk_next(&walk, &suffix, &value, ctx->err)) == RC_OK) {
+        row_add(ctx->reply, suffix, value, part);
+        count++;
+    }
+    if (rc != RC_NOT_FOUND)
+        return rc;
+    if (count != key->meta.count) /* the head of the reply says another number */
+        return err_set(ctx->err, RC_CORRUPT, "a key has not as many rows as its count says");
+    return RC_OK;
+}
+
+/* ---- scans ---- */
+
+struct scan {
+    uint64_t cursor;
+    uint64_t count_max;
+    bool has_pattern;
+    struct bytes pattern;
+};
+
+static enum rc scan_options(struct cmd_ctx *ctx, struct scan *scan)
+{
+    for (size_t i = 3; i < ctx->argc; i += 2) {
+        int64_t count;
+        if (i + 1 == ctx->argc)
+            return cmd_syntax_error(ctx);
+        if (cmd_arg_is(ctx->argv[i], "COUNT")) {
+            enum rc rc = cmd_int(ctx, i + 1, &count);
+            if (rc != RC_OK)
+                return rc;
+            if (count < 1)
+                return cmd_syntax_error(ctx);
+            scan->count_max = (uint64_t)count;
+        } else if (cmd_arg_is(ctx->argv[i], "MATCH")) {
+            scan->pattern = ctx->argv[i + 1];
+            scan->has_pattern = !glob_is_all(scan->pattern);
+        } else {
+            return cmd_syntax_error(ctx);
+        }
+    }
+    return RC_OK;
+}
+
+static void scan_reply(struct cmd_ctx *ctx, uint64_t cursor, uint64_t count, struct bytes rows)
+{
+    resp_add_array(ctx->reply, 2);
+    resp_add_int_text(ctx->reply, (int64_t)cursor);
+    resp_add_array(ctx->reply, count);
+    resp_add_raw(ctx->reply, rows);
+}
+
+/* The page goes to memory of its own first: the cursor stands before it and is known after it. */
+static enum rc scan_page(struct cmd_ctx *ctx, const struct scan *scan, enum cmd_rows_part part,
+                         struct store_walk *walk, struct bytes position)
+{
+    CLEANUP(resp_out_done) struct resp_out page;
+    struct bytes suffix, value, last = position;
+    uint64_t added = 0;
+    enum rc rc = RC_OK;
+    resp_out_init(&page, ctx->reply->buf.bytes_max);
+    for (uint64_t seen = 0; seen < scan->count_max;) {
+        rc = store_walk_next(walk, &suffix, &value, ctx->err);
+        if (rc != RC_OK)
+            break;
+        if (scan->cursor != 0 && bytes_eq(suffix, position))
+            continue; /* it was the last of the page before */
+        last = suffix;
+        seen++;
+        if (scan->has_pattern && !glob_match(scan->pattern, suffix, false))
+            continue;
+        row_add(&page, suffix, value, part);
+        added += part == ROWS_BOTH ? 2 : 1;
+    }
+    if (rc != RC_OK && rc != RC_NOT_FOUND)
+        return rc;
+    if (page.failed)
+        return err_set(ctx->err, RC_NOMEM, "could not allocate memory for a page");
+    bool has_more = rc == RC_OK && store_walk_next(walk, &suffix, &value, ctx->err) != RC_NOT_FOUND;
+    scan_reply(ctx, has_more ? scan_cursor_keep(ctx->kv, last) : 0, added, buf_bytes(&page.buf));
+    return RC_OK;
+}
+
+enum rc cmd_rows_scan(struct cmd_ctx *ctx, uint8_t type, enum cmd_rows_part part)
+{
+    struct scan scan = {.count_max = SCAN_COUNT};
+    struct key key;
+    if (!scan_cursor_parse(ctx->argv[2], &scan.cursor))
+        return cmd_error(ctx, "invalid cursor");
+    enum rc rc = key_read(ctx->ns, ctx->argv[1], type, &key, ctx->err);
+    if (rc != RC_OK)
+        return rc;
+    if (!key.exists) { /* Redis looks at the options only if there is something to scan */
+        scan_reply(ctx, 0, 0, BYTES(""));
+        return RC_OK;
+    }
+    rc = scan_options(ctx, &scan);
+    if (rc != RC_OK)
+        return rc;
+    if (key.meta.count <= SCAN_WHOLE_MAX) {
+        scan.cursor = 0;
+        scan.count_max = UINT64_MAX;
+    }
+    CLEANUP(store_walk_done) struct store_walk walk;
+    struct bytes position = BYTES("");
+    store_walk_init(&walk, ctx->kv->store, key_rows(&key), false);
+    if (scan.cursor != 0) {
+        rc = scan_cursor_find(ctx->kv, scan.cursor, &position, ctx->err);
+        if (rc == RC_OK)
+            rc = store_walk_seek(&walk, position, ctx->err);
+        if (rc != RC_OK)
+            return rc;
+    }
+    return scan_page(ctx, &scan, part, &walk, position);
+}
+
+/* ---- random rows ---- */
+
+enum rc cmd_rows_random(struct cmd_ctx *ctx, uint8_t type)
+{
+    struct key key;
+    struct bytes suffix, value;
+    enum rc rc = key_read(ctx->ns, ctx->argv[1], type, &key, ctx->err);
+    if (rc != RC_OK)
+        return rc;
+    if (!key.exists) {
+        resp_add_null(ctx->reply);
+        return RC_OK;
+    }
+    rc = rows_random(&key, &suffix, &value, ctx->err);
+    if (rc == RC_OK)
+        resp_add_bulk(ctx->reply, suffix);
+    return rc;
+}
+
+enum rc cmd_rows_random_count(struct cmd_ctx *ctx, int64_t *ret_count)
+{
+    enum rc rc = cmd_int(ctx, 2, ret_count);
+    if (rc == RC_OK && *ret_count < -INT64_MAX)
+        return err_set(ctx->err, RC_INVALID,
+                       "value is out of range, value must between %lld and %lld",
+                       (long long)-INT64_MAX, (long long)INT64_MAX);
+    return rc;
+}
+
+/* A RESP3 client gets a field and its value as a pair of their own. */
+static void pick_head(struct resp_out *reply, uint64_t count, enum cmd_rows_part part)
+{
+    resp_add_array(reply, part == ROWS_BOTH && reply->proto < 3 ? 2 * count : count);
+}
+
+enum rc cmd_rows_random_some(struct cmd_ctx *ctx, uint8_t type, int64_t count,
+                             enum cmd_rows_part part)
+{
+    struct key key;
+    struct bytes suffix, value;
+    enum rc rc = key_read(ctx->ns, ctx->argv[1], type, &key, ctx->err);
+    if (rc != RC_OK)
+        return rc;
+    if (!key.exists || count == 0) {
+        resp_add_array(ctx->reply, 0);
+        return RC_OK;
+    }
+    CLEANUP(rows_pick_done) struct rows_pick pick;
+    uint64_t row_count = count < 0 ? (uint64_t)-count : (uint64_t)count;
+    rc = rows_pick_init(&pick, &key, row_count, count > 0, ctx->err);
+    if (rc != RC_OK)
+        return rc;
+    pick_head(ctx->reply, rows_pick_count(&pick), part);
+    while (!ctx->reply->failed &&
+           (rc = rows_pick_next(&pick, &suffix, &value, ctx->err)) == RC_OK) {
+        if (part == ROWS_BOTH && ctx->reply->proto >= 3)
+            resp_add_array(ctx->reply, 2);
+        row_add(ctx->reply, suffix, value, part);
+    }
+    return rc == RC_NOT_FOUND ? RC_OK : rc;
+}

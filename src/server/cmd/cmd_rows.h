@@ -1,0 +1,20 @@
+/* cmd_rows.h - what the commands of hashes and sets share: all rows of a key, a page, some at
+ * random.
+ *
+ * All take the key from argv[1]. Threads: the executor. */
+#pragma once
+
+#include "server/cmd.h"
+
+enum cmd_rows_part { ROWS_SUFFIX = 1, ROWS_VALUE = 2, ROWS_BOTH = 3 }; /* of a row */
+
+/* The rows of a key that exists, without the reply's head; key.meta.count of them. */
+enum rc cmd_rows_add(struct cmd_ctx *ctx, const struct key *key, enum cmd_rows_part part) NODISCARD;
+/* KEY CURSOR [MATCH pattern] [COUNT count] */
+enum rc cmd_rows_scan(struct cmd_ctx *ctx, uint8_t type, enum cmd_rows_part part) NODISCARD;
+/* One suffix at random, or null. */
+enum rc cmd_rows_random(struct cmd_ctx *ctx, uint8_t type) NODISCARD;
+/* The count is argv[2]: that many different rows, or, below 0, rows that may repeat. */
+enum rc cmd_rows_random_count(struct cmd_ctx *ctx, int64_t *ret_count) NODISCARD;
+enum rc cmd_rows_random_some(struct cmd_ctx *ctx, uint8_t type, int64_t count,
+                             enum cmd_rows_part part) NODISCARD;

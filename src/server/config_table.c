@@ -1,0 +1,184 @@
+/* config_table.c - the one place where an option is described. */
+#include <strings.h>
+
+#include "server/config_int.h"
+#include "types/kv.h"
+
+#include "base/banned.h"
+
+#define FIELD(name) \
+    .offset = offsetof(struct config, name), .width = sizeof(((struct config *)0)->name)
+#define KB INT64_C(1024)
+#define MB (KB * 1024)
+#define GB (MB * 1024)
+#define TB (GB * 1024)
+
+enum {
+    UNIX_PATH_BYTES_MAX = 107, /* sun_path without its NUL */
+    LIVE_NO = false,
+    LIVE = true,
+};
+
+static const char *const durability_words[] = {
+    [DURABILITY_ALWAYS] = "always",
+    [DURABILITY_EVERYSEC] = "everysec",
+    [DURABILITY_NO] = "no",
+    NULL,
+};
+static const char *const loglevel_words[] = {
+    [CONFIG_LOG_DEBUG] = "debug",
+    [CONFIG_LOG_VERBOSE] = "verbose",
+    [CONFIG_LOG_NOTICE] = "notice",
+    [CONFIG_LOG_WARNING] = "warning",
+    NULL,
+};
+_Static_assert(KV_NS_START == 16, "the row \"databases\" says 16");
+
+static const struct config_row rows[] = {
+    {"port", NULL, "Network", CONFIG_INT, LIVE_NO, FIELD(port), "7379", 0, UINT16_MAX,
+     .help = "TCP port; 0 takes a free one"},
+    {"bind", NULL, "Network", CONFIG_LIST, LIVE_NO, FIELD(bind), "127.0.0.1",
+     .help = "addresses to listen on"},
+    {"unixsocket", NULL, "Network", CONFIG_TEXT, LIVE_NO, FIELD(unixsocket), "", 0,
+     UNIX_PATH_BYTES_MAX, .help = "path of a Unix socket to listen on as well"},
+    {"unixsocketperm", NULL, "Network", CONFIG_OCTAL, LIVE_NO, FIELD(unixsocketperm), "0", 0, 0777,
+     .help = "its permissions, octal; 0 leaves them to the umask"},
+    {"protected-mode", NULL, "Network", CONFIG_BOOL, LIVE, FIELD(protected_mode), "yes",
+     .help = "without a password only clients of this machine are let in"},
+    {"requirepass", NULL, "Network", CONFIG_TEXT, LIVE, FIELD(requirepass), "", 0,
+     CONFIG_VALUE_BYTES_MAX, .help = "password that AUTH asks for; none if empty"},
+    {"tcp-backlog", NULL, "Network", CONFIG_INT, LIVE_NO, FIELD(tcp_backlog), "511", 0, INT32_MAX,
+     .help = "connections the system keeps while they wait to be accepted"},
+    {"tcp-keepalive", NULL, "Network", CONFIG_INT, LIVE, FIELD(tcp_keepalive_s), "300", 0,
+     INT32_MAX,
+     .help = "seconds after which a silent client is asked for a sign of life; 0: never"},
+    {"http-port", NULL, "Network", CONFIG_INT, LIVE_NO, FIELD(http_port), "0", 0, UINT16_MAX,
+     .help = "port of /metrics for Prometheus; 0: off"},
+    {"http-bind", NULL, "Network", CONFIG_TEXT, LIVE_NO, FIELD(http_bind), "127.0.0.1", 1,
+     CONFIG_LIST_TEXT_BYTES_MAX, .help = "address of the HTTP port"},
+
+    {"maxclients", NULL, "Clients", CONFIG_INT, LIVE, FIELD(maxclients), "10000", 1, 1000000,
+     .help = "connections at a time; one more is refused"},
+    {"timeout", NULL, "Clients", CONFIG_INT, LIVE, FIELD(timeout_s), "0", 0, INT32_MAX,
+     .help = "seconds after which an idle client is closed; 0: never"},
+    {"client-output-buffer-limit", NULL, "Clients", CONFIG_LIMITS, LIVE,
+     FIELD(client_output_buffer_limit), "normal 0 0 0 replica 256mb 64mb 60 pubsub 32mb 8mb 60",
+     .help = "a client that reads too slowly is closed: class, hard limit, soft limit, seconds "
+             "above the soft one; the classes are normal, replica and pubsub"},
+    {"client-query-buffer-limit", NULL, "Clients", CONFIG_SIZE, LIVE,
+     FIELD(client_query_buffer_limit), "1gb", MB, CONN_IN_BYTES_MAX, .help = "the largest request"},
+    {"proto-max-bulk-len", NULL, "Clients", CONFIG_SIZE, LIVE, FIELD(proto_max_bulk_len), "512mb",
+     MB, RESP_BULK_BYTES_MAX, .help = "the largest argument of a command"},
+
+    {"dir", NULL, "Data", CONFIG_TEXT, LIVE_NO, FIELD(dir), "./data", 1, CONFIG_VALUE_BYTES_MAX,
+     .help = "where the data is; made if it is missing"},
+    {"hot-memory", "maxmemory", "Data", CONFIG_SIZE, LIVE_NO, FIELD(hot_memory_bytes), "1gb", MB,
+     16 * TB, .help = "memory for hot data; what does not fit is on disk"},
+    {"maxmemory-policy", NULL, "Data", CONFIG_FIXED, LIVE, .start = "noeviction",
+     .help = "noeviction, always: no key is removed because memory is short",
+     .why = "argument must be 'noeviction': what does not fit in memory is on disk, and no key is "
+            "ever removed for it"},
+    {"durability", "appendfsync", "Data", CONFIG_WORD, LIVE, FIELD(durability), "everysec",
+     .words = durability_words,
+     .help = "always: a reply means on disk; everysec: synced every second; no: when the system "
+             "likes"},
+    {"appendonly", NULL, "Data", CONFIG_FIXED, LIVE, .start = "yes",
+     .help = "yes, always: every change is in the journal before its reply leaves",
+     .why = "argument must be 'yes': every change is in the journal before its reply leaves"},
+    {"save", NULL, "Data", CONFIG_FIXED, LIVE, .start = "",
+     .help = "empty, always: there are no snapshots, the journal and the engine hold everything",
+     .why = "argument must be empty: there are no snapshots, the journal and the engine hold "
+            "everything"},
+    {"databases", NULL, "Data", CONFIG_FIXED, LIVE_NO, .start = "16",
+     .help = "numbers that SELECT takes from the start",
+     .why = "argument must be 16: the number of databases is fixed"},
+    {"active-expire", NULL, "Data", CONFIG_BOOL, LIVE, FIELD(active_expire), "yes",
+     .help = "keys whose time is over are removed though nobody asks for them"},
+    {"engine", NULL, "Data", CONFIG_ENGINE, LIVE_NO, FIELD(engine), "rocksdb",
+     .help = "what holds the data on disk: rocksdb"},
+    {"engine-cache", NULL, "Data", CONFIG_SIZE, LIVE_NO, FIELD(cache_bytes), "64mb", MB, 16 * TB,
+     .help = "memory for blocks of the engine, beside hot-memory"},
+    {"disk-reserve", NULL, "Data", CONFIG_SIZE, LIVE_NO, FIELD(disk_reserve_bytes), "1gb", 0,
+     1024 * TB, .help = "kept free on disk; below it only deleting commands run"},
+    {"flush-age", NULL, "Data", CONFIG_TIME, LIVE_NO, FIELD(flush_age_ms), "60s", 1, 86400000,
+     .help = "a change is in the engine at the latest after this time"},
+    {"loaders", NULL, "Data", CONFIG_INT, LIVE_NO, FIELD(loader_count), "1", 1, 64,
+     .help = "threads that read cold data"},
+
+    {"hash-max-listpack-entries", "hash-max-ziplist-entries", "Encodings", CONFIG_INT, LIVE,
+     FIELD(hash_max_listpack_entries), "512", 0, INT64_MAX,
+     .help = "OBJECT ENCODING calls a hash with more fields a hashtable"},
+    {"hash-max-listpack-value", "hash-max-ziplist-value", "Encodings", CONFIG_INT, LIVE,
+     FIELD(hash_max_listpack_value), "64", 0, INT64_MAX,
+     .help = "the same for a hash with a longer field or value"},
+    {"list-max-listpack-size", "list-max-ziplist-size", "Encodings", CONFIG_INT, LIVE,
+     FIELD(list_max_listpack_size), "-2", INT32_MIN, INT32_MAX,
+     .help = "taken for clients that set it: OBJECT ENCODING calls every list a quicklist, as "
+             "Redis 7.0 does"},
+    {"set-max-intset-entries", NULL, "Encodings", CONFIG_INT, LIVE, FIELD(set_max_intset_entries),
+     "512", 0, INT64_MAX, .help = "OBJECT ENCODING calls a set of more integers a hashtable"},
+    {"zset-max-listpack-entries", "zset-max-ziplist-entries", "Encodings", CONFIG_INT, LIVE,
+     FIELD(zset_max_listpack_entries), "128", 0, INT64_MAX,
+     .help = "OBJECT ENCODING calls a sorted set with more members a skiplist"},
+    {"zset-max-listpack-value", "zset-max-ziplist-value", "Encodings", CONFIG_INT, LIVE,
+     FIELD(zset_max_listpack_value), "64", 0, INT64_MAX,
+     .help = "the same for a sorted set with a longer member"},
+
+    {"notify-keyspace-events", NULL, "Watching", CONFIG_EVENTS, LIVE, FIELD(notify_keyspace_events),
+     "",
+     .help = "events that are published: K and E (by key, by event), then g$lshzxetmdn or A for "
+             "all but m and n; none if empty"},
+    {"slowlog-log-slower-than", NULL, "Watching", CONFIG_INT, LIVE,
+     FIELD(slowlog_log_slower_than_us), "10000", -1, INT64_MAX,
+     .help = "microseconds from which SLOWLOG remembers a command; 0: all, -1: none"},
+    {"slowlog-max-len", NULL, "Watching", CONFIG_INT, LIVE, FIELD(slowlog_max_len), "128", 0,
+     INT64_MAX, .help = "commands that SLOWLOG remembers"},
+    {"loglevel", NULL, "Watching", CONFIG_WORD, LIVE, FIELD(loglevel), "notice",
+     .words = loglevel_words, .help = "the least that is logged"},
+    {"logfile", NULL, "Watching", CONFIG_TEXT, LIVE_NO, FIELD(logfile), "", 0,
+     CONFIG_VALUE_BYTES_MAX, .help = "where the log goes; standard error if empty"},
+};
+
+const struct config_row *config__rows(size_t *ret_count)
+{
+    *ret_count = ARRAY_LEN(rows);
+    return rows;
+}
+
+static bool name_is(struct bytes name, const char *word)
+{
+    return word && name.len == strlen(word) &&
+           strncasecmp((const char *)name.ptr, word, name.len) == 0;
+}
+
+const struct config_row *config__row_find(struct bytes name, const char **ret_name)
+{
+    for (size_t i = 0; i < ARRAY_LEN(rows); i++) {
+        bool is_alias = name_is(name, rows[i].alias);
+        if (!is_alias && !name_is(name, rows[i].name))
+            continue;
+        if (ret_name)
+            *ret_name = is_alias ? rows[i].alias : rows[i].name;
+        return &rows[i];
+    }
+    return NULL;
+}
+
+const char *durability_name(enum durability durability)
+{
+    return durability_words[durability];
+}
+
+enum log_level config_log_level(const struct config *config)
+{
+    switch (config->loglevel) {
+    case CONFIG_LOG_DEBUG:
+    case CONFIG_LOG_VERBOSE:
+        return LOG_DEBUG;
+    case CONFIG_LOG_NOTICE:
+        return LOG_INFO;
+    case CONFIG_LOG_WARNING:
+        break;
+    }
+    return LOG_WARN;
+}

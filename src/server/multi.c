@@ -1,0 +1,230 @@
+/* multi.c - MULTI, EXEC, DISCARD, WATCH.
+ *
+ * EXEC runs everything that was queued inside its own commit: all of it is in one frame, or none.
+ * A command that fails leaves its error in the reply and the others go on, as in Redis: handlers
+ * check before they change. What is not the command's own fault (memory, disk, a cold row) ends the
+ * whole EXEC, and its commit is taken back. */
+#include "server/server_int.h"
+
+#include "base/mem.h"
+
+#include "base/banned.h"
+
+enum { WANT_KEYS_MAX = 1024 };
+
+/* ---- the queue ---- */
+
+static void queue_clear(struct multi *multi)
+{
+    for (size_t i = 0; i < multi->count; i++)
+        mem_free(multi->queued[i].argv);
+    mem_free(multi->queued);
+    multi->queued = NULL;
+    multi->count = multi->cap = 0;
+    multi->bytes = 0;
+    multi->open = multi->refused = false;
+}
+
+static void unwatch(struct conn *conn)
+{
+    server__ears_free(conn->server, &conn->multi.watching);
+    conn->multi.touched = false;
+}
+
+void server__multi_end(struct conn *conn)
+{
+    queue_clear(&conn->multi);
+    unwatch(conn);
+}
+
+static enum rc queue_refuse(struct cmd_ctx *ctx, const char *text)
+{
+    ctx->conn->multi.refused = true;
+    return cmd_error(ctx, text);
+}
+
+enum rc server__multi_queue(struct cmd_ctx *ctx)
+{
+    struct multi *multi = &ctx->conn->multi;
+    size_t bytes = ctx->argc * sizeof *ctx->argv;
+    for (size_t i = 0; i < ctx->argc; i++)
+        bytes += ctx->argv[i].len;
+    if (bytes > MULTI_BYTES_MAX - multi->bytes)
+        return queue_refuse(ctx, "the commands of a MULTI are over the limit");
+    if (multi->refused) { /* it will not run: nothing has to be kept */
+        resp_add_status(ctx->reply, "QUEUED");
+        return RC_OK;
+    }
+    if (multi->count == multi->cap) {
+        size_t cap = multi->cap ? 2 * multi->cap : 8;
+        struct queued *queued = mem_try_realloc(multi->queued, cap * sizeof *queued);
+        if (!queued)
+            return queue_refuse(ctx, "out of memory for a MULTI");
+        multi->queued = queued;
+        multi->cap = cap;
+    }
+    struct bytes *argv = server__args_copy(ctx->argv, ctx->argc);
+    if (!argv)
+        return queue_refuse(ctx, "out of memory for a MULTI");
+    multi->queued[multi->count++] =
+        (struct queued){.cmd = ctx->cmd, .argv = argv, .argc = ctx->argc};
+    multi->bytes += bytes;
+    resp_add_status(ctx->reply, "QUEUED");
+    return RC_OK;
+}
+
+void server__multi_want(struct conn *conn)
+{
+    size_t index[WANT_KEYS_MAX];
+    for (size_t i = 0; i < conn->multi.count; i++) {
+        const struct queued *queued = &conn->multi.queued[i];
+        size_t count = cmd_keys(queued->cmd, queued->argv, queued->argc, index, WANT_KEYS_MAX);
+        for (size_t k = 0; k < count && k < WANT_KEYS_MAX; k++)
+            key_want(conn->ns, &queued->argv[index[k]], 1);
+    }
+}
+
+/* ---- commands ---- */
+
+enum rc cmd_multi(struct cmd_ctx *ctx)
+{
+    if (ctx->conn->multi.open)
+        return cmd_error(ctx, "MULTI calls can not be nested");
+    ctx->conn->multi.open = true;
+    resp_add_status(ctx->reply, "OK");
+    return RC_OK;
+}
+
+enum rc cmd_discard(struct cmd_ctx *ctx)
+{
+    if (!ctx->conn->multi.open)
+        return cmd_error(ctx, "DISCARD without MULTI");
+    server__multi_end(ctx->conn);
+    resp_add_status(ctx->reply, "OK");
+    return RC_OK;
+}
+
+/* A key that was alive at WATCH and whose time is over now has changed, swept or not. */
+static enum rc watched_check(struct cmd_ctx *ctx)
+{
+    struct key key;
+    for (struct key_listener *at = ctx->conn->multi.watching; at; at = at->owner_next) {
+        struct ns *ns;
+        struct bytes name = server__ear_key(at, &ns);
+        enum rc rc = key_write(ns, name, KEY_ANY, &key, ctx->err);
+        if (rc != RC_OK)
+            return rc;
+        if (key.dead && !at->was_dead)
+            ctx->conn->multi.touched = true;
+    }
+    return RC_OK;
+}
+
+static bool is_own_fault(enum rc rc)
+{
+    return rc == RC_INVALID || rc == RC_WRONGTYPE || rc == RC_REPLY || rc == RC_NOT_FOUND ||
+           rc == RC_BUSY;
+}
+
+static enum rc queued_run(struct cmd_ctx *ctx, const struct queued *queued)
+{
+    size_t from = ctx->reply->buf.len;
+    struct cmd_ctx sub = *ctx;
+    sub.ns = ctx->conn->ns; /* SELECT among them */
+    sub.cmd = queued->cmd;
+    sub.argv = queued->argv;
+    sub.argc = queued->argc;
+    sub.in_exec = true;
+    ctx->err->text[0] = 0;
+    enum rc rc = queued->cmd->run(&sub);
+    if (rc == RC_OK || !is_own_fault(rc))
+        return rc;
+    resp_out_cut(ctx->reply, from);
+    resp_add_error(ctx->reply, rc_prefix(rc), ctx->err->text[0] ? ctx->err->text : rc_text(rc));
+    ctx->server->stats.error_count++;
+    return RC_OK;
+}
+
+static enum rc queue_run(struct cmd_ctx *ctx)
+{
+    struct conn *conn = ctx->conn;
+    struct ns *ns = conn->ns;
+    if (ctx->server->monitor_count > 0) {
+        const struct bytes multi = BYTES("MULTI");
+        monitor_feed(ctx->server, conn, &multi, 1);
+    }
+    resp_add_array(ctx->reply, conn->multi.count);
+    for (size_t i = 0; i < conn->multi.count; i++) {
+        enum rc rc = queued_run(ctx, &conn->multi.queued[i]);
+        if (rc != RC_OK) { /* it runs again from its start, or not at all */
+            conn->ns = ns;
+            return rc;
+        }
+    }
+    for (size_t i = 0; ctx->server->monitor_count > 0 && i < conn->multi.count; i++)
+        monitor_feed(ctx->server, conn, conn->multi.queued[i].argv, conn->multi.queued[i].argc);
+    if (ctx->server->monitor_count > 0)
+        monitor_feed(ctx->server, conn, ctx->argv, ctx->argc);
+    return RC_OK;
+}
+
+enum rc cmd_exec(struct cmd_ctx *ctx)
+{
+    struct conn *conn = ctx->conn;
+    if (!conn->multi.open)
+        return cmd_error(ctx, "EXEC without MULTI");
+    if (conn->multi.refused) {
+        server__multi_end(conn);
+        return err_set(ctx->err, RC_REPLY,
+                       "EXECABORT Transaction discarded because of previous errors.");
+    }
+    enum rc rc = watched_check(ctx);
+    if (rc != RC_OK)
+        return rc;
+    if (conn->multi.touched) {
+        server__multi_end(conn);
+        resp_add_null_array(ctx->reply);
+        return RC_OK;
+    }
+    rc = queue_run(ctx);
+    if (rc != RC_COLD && rc != RC_WAIT) /* then it runs again */
+        server__multi_end(conn);
+    return rc;
+}
+
+enum rc cmd_watch(struct cmd_ctx *ctx)
+{
+    struct conn *conn = ctx->conn;
+    struct key key;
+    bool cold = false;
+    if (conn->multi.open)
+        return cmd_error(ctx, "WATCH inside MULTI is not allowed");
+    for (size_t i = 1; i < ctx->argc; i++) {
+        enum rc rc = key_write(ctx->ns, ctx->argv[i], KEY_ANY, &key, ctx->err);
+        cold = cold || rc == RC_COLD;
+        if (rc != RC_OK && rc != RC_COLD)
+            return rc;
+    }
+    if (cold)
+        return RC_COLD;
+    for (size_t i = 1; i < ctx->argc; i++) {
+        if (server__ear_has(conn->multi.watching, ctx->ns, ctx->argv[i]))
+            continue;
+        enum rc rc = key_write(ctx->ns, ctx->argv[i], KEY_ANY, &key, ctx->err);
+        if (rc == RC_OK)
+            rc = server__ear_add(ctx->server, ctx->ns, ctx->argv[i], EAR_WATCH, conn,
+                                 &conn->multi.watching, ctx->err);
+        if (rc != RC_OK)
+            return rc;
+        conn->multi.watching->was_dead = key.dead;
+    }
+    resp_add_status(ctx->reply, "OK");
+    return RC_OK;
+}
+
+enum rc cmd_unwatch(struct cmd_ctx *ctx)
+{
+    unwatch(ctx->conn);
+    resp_add_status(ctx->reply, "OK");
+    return RC_OK;
+}

@@ -1,0 +1,219 @@
+#include "server/resp_out.h"
+
+#include "types/number.h"
+
+#include "base/banned.h"
+
+enum { OUT_KEPT_BYTES = 4 * 1024, LINE_BYTES_MAX = NUMBER_DOUBLE_BYTES + 4 };
+
+void resp_out_init(struct resp_out *out, size_t bytes_max)
+{
+    buf_init(&out->buf, bytes_max);
+    out->proto = 2;
+    out->failed = false;
+}
+
+void resp_out_done(struct resp_out *out)
+{
+    if (out)
+        buf_done(&out->buf);
+}
+
+void resp_out_clear(struct resp_out *out)
+{
+    buf_shrink(&out->buf, OUT_KEPT_BYTES);
+    out->failed = false;
+}
+
+void resp_out_cut(struct resp_out *out, size_t len)
+{
+    buf_cut(&out->buf, len);
+    out->failed = false;
+}
+
+static void add(struct resp_out *out, const void *ptr, size_t len)
+{
+    out->failed = out->failed || !buf_add(&out->buf, ptr, len);
+}
+
+/* mark, number, line end */
+static size_t line_put(char to[LINE_BYTES_MAX], char mark, int64_t number)
+{
+    to[0] = mark;
+    size_t len = 1 + number_int_text(to + 1, number);
+    memcpy(to + len, "\r\n", 2);
+    return len + 2;
+}
+
+static void add_line(struct resp_out *out, char mark, int64_t number)
+{
+    char line[LINE_BYTES_MAX];
+    add(out, line, line_put(line, mark, number));
+}
+
+/* ---- one value ---- */
+
+void resp_add_status(struct resp_out *out, const char *text)
+{
+    add(out, "+", 1);
+    add(out, text, strlen(text));
+    add(out, "\r\n", 2);
+}
+
+void resp_add_error(struct resp_out *out, const char *prefix, const char *text)
+{
+    add(out, "-", 1);
+    add(out, prefix, strlen(prefix));
+    if (prefix[0])
+        add(out, " ", 1);
+    size_t from = out->buf.len;
+    add(out, text, strlen(text));
+    for (size_t i = from; i < out->buf.len; i++)
+        if (out->buf.ptr[i] == '\r' || out->buf.ptr[i] == '\n')
+            out->buf.ptr[i] = ' ';
+    add(out, "\r\n", 2);
+}
+
+void resp_add_int(struct resp_out *out, int64_t value)
+{
+    add_line(out, ':', value);
+}
+
+void resp_add_bulk(struct resp_out *out, struct bytes bytes)
+{
+    if (out->failed || !buf_reserve(&out->buf, bytes.len + 2 * LINE_BYTES_MAX)) {
+        out->failed = true;
+        return;
+    }
+    char *to = (char *)out->buf.ptr + out->buf.len;
+    size_t len = line_put(to, '$', (int64_t)bytes.len);
+    if (bytes.len > 0)
+        memcpy(to + len, bytes.ptr, bytes.len);
+    memcpy(to + len + bytes.len, "\r\n", 2);
+    out->buf.len += len + bytes.len + 2;
+}
+
+void resp_add_text(struct resp_out *out, const char *text)
+{
+    resp_add_bulk(out, bytes_of(text, strlen(text)));
+}
+
+void resp_add_int_text(struct resp_out *out, int64_t value)
+{
+    char text[NUMBER_INT_BYTES];
+    resp_add_bulk(out, bytes_of(text, number_int_text(text, value)));
+}
+
+void resp_add_double(struct resp_out *out, double value)
+{
+    char text[LINE_BYTES_MAX];
+    if (out->proto < 3) {
+        resp_add_bulk(out, bytes_of(text, number_double_text(text, value)));
+        return;
+    }
+    text[0] = ',';
+    size_t len = 1 + number_double_text(text + 1, value);
+    memcpy(text + len, "\r\n", 2);
+    add(out, text, len + 2);
+}
+
+void resp_add_bool(struct resp_out *out, bool value)
+{
+    if (out->proto < 3)
+        resp_add_int(out, value);
+    else
+        add(out, value ? "#t\r\n" : "#f\r\n", 4);
+}
+
+void resp_add_verbatim(struct resp_out *out, struct bytes text)
+{
+    if (out->proto < 3) {
+        resp_add_bulk(out, text);
+        return;
+    }
+    add_line(out, '=', (int64_t)text.len + 4);
+    add(out, "txt:", 4);
+    add(out, text.ptr, text.len);
+    add(out, "\r\n", 2);
+}
+
+void resp_add_null(struct resp_out *out)
+{
+    if (out->proto < 3)
+        add(out, "$-1\r\n", 5);
+    else
+        add(out, "_\r\n", 3);
+}
+
+void resp_add_null_array(struct resp_out *out)
+{
+    if (out->proto < 3)
+        add(out, "*-1\r\n", 5);
+    else
+        add(out, "_\r\n", 3);
+}
+
+void resp_add_raw(struct resp_out *out, struct bytes bytes)
+{
+    add(out, bytes.ptr, bytes.len);
+}
+
+/* ---- many ---- */
+
+void resp_add_array(struct resp_out *out, size_t count)
+{
+    add_line(out, '*', (int64_t)count);
+}
+
+void resp_add_map(struct resp_out *out, size_t count)
+{
+    if (out->proto < 3)
+        add_line(out, '*', 2 * (int64_t)count);
+    else
+        add_line(out, '%', (int64_t)count);
+}
+
+void resp_add_set(struct resp_out *out, size_t count)
+{
+    add_line(out, out->proto < 3 ? '*' : '~', (int64_t)count);
+}
+
+void resp_add_push(struct resp_out *out, size_t count)
+{
+    add_line(out, out->proto < 3 ? '*' : '>', (int64_t)count);
+}
+
+size_t resp_open(const struct resp_out *out)
+{
+    return out->buf.len;
+}
+
+/* The header is put in front of what was written since. */
+static void close_with(struct resp_out *out, size_t mark, char type, int64_t count)
+{
+    char line[LINE_BYTES_MAX];
+    size_t len = line_put(line, type, count), body = out->buf.len - mark;
+    add(out, line, len); /* makes the room */
+    if (out->failed)
+        return;
+    memmove(out->buf.ptr + mark + len, out->buf.ptr + mark, body);
+    memcpy(out->buf.ptr + mark, line, len);
+}
+
+void resp_close_array(struct resp_out *out, size_t mark, size_t count)
+{
+    close_with(out, mark, '*', (int64_t)count);
+}
+
+void resp_close_map(struct resp_out *out, size_t mark, size_t count)
+{
+    if (out->proto < 3)
+        close_with(out, mark, '*', 2 * (int64_t)count);
+    else
+        close_with(out, mark, '%', (int64_t)count);
+}
+
+void resp_close_set(struct resp_out *out, size_t mark, size_t count)
+{
+    close_with(out, mark, out->proto < 3 ? '*' : '~', (int64_t)count);
+}

@@ -1,0 +1,124 @@
+#include "types/number.h"
+
+#include <ctype.h>
+#include <errno.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "base/macros.h"
+
+#include "base/banned.h"
+
+enum { INT_TEXT_BYTES_MAX = 20, FLOAT_TEXT_BYTES_MAX = 5 * 1024 - 1 };
+
+bool number_int(struct bytes text, int64_t *ret_value)
+{
+    bool minus = text.len > 0 && text.ptr[0] == '-';
+    size_t at = minus;
+    if (text.len == at || text.len > INT_TEXT_BYTES_MAX)
+        return false;
+    if (text.ptr[at] == '0') {
+        *ret_value = 0;
+        return text.len == 1;
+    }
+    uint64_t value = 0;
+    for (; at < text.len; at++) {
+        unsigned digit = (unsigned)text.ptr[at] - '0';
+        if (digit > 9 || __builtin_mul_overflow(value, 10u, &value) ||
+            __builtin_add_overflow(value, digit, &value))
+            return false;
+    }
+    if (value > (uint64_t)INT64_MAX + minus)
+        return false;
+    *ret_value = (int64_t)(minus ? 0 - value : value);
+    return true;
+}
+
+/* A copy with its NUL, for strtod. */
+static bool text_copy(struct bytes text, char to[FLOAT_TEXT_BYTES_MAX + 1])
+{
+    if (text.len == 0 || text.len > FLOAT_TEXT_BYTES_MAX || isspace(text.ptr[0]))
+        return false;
+    memcpy(to, text.ptr, text.len);
+    to[text.len] = 0;
+    return true;
+}
+
+bool number_double(struct bytes text, double *ret_value)
+{
+    char copy[FLOAT_TEXT_BYTES_MAX + 1];
+    char *end;
+    if (!text_copy(text, copy))
+        return false;
+    errno = 0;
+    double value = strtod(copy, &end);
+    if (end != copy + text.len || isnan(value) ||
+        (errno == ERANGE && (isinf(value) || fpclassify(value) == FP_ZERO)))
+        return false;
+    *ret_value = value;
+    return true;
+}
+
+bool number_long_double(struct bytes text, long double *ret_value)
+{
+    char copy[FLOAT_TEXT_BYTES_MAX + 1];
+    char *end;
+    if (!text_copy(text, copy))
+        return false;
+    errno = 0;
+    long double value = strtold(copy, &end);
+    if (end != copy + text.len || isnan(value) ||
+        (errno == ERANGE && (isinf(value) || fpclassify(value) == FP_ZERO)))
+        return false;
+    *ret_value = value;
+    return true;
+}
+
+size_t number_int_text(char to[NUMBER_INT_BYTES], int64_t value)
+{
+    char digits[NUMBER_INT_BYTES];
+    size_t at = sizeof digits, len = 0;
+    uint64_t rest = value < 0 ? 0 - (uint64_t)value : (uint64_t)value;
+    do {
+        digits[--at] = (char)('0' + rest % 10);
+        rest /= 10;
+    } while (rest > 0);
+    if (value < 0)
+        to[len++] = '-';
+    memcpy(to + len, digits + at, sizeof digits - at);
+    len += sizeof digits - at;
+    to[len] = 0;
+    return len;
+}
+
+size_t number_double_text(char to[NUMBER_DOUBLE_BYTES], double value)
+{
+    enum { SAFE = 1 << 30 }; /* small integers are the usual scores */
+    if (value > -SAFE && value < SAFE && value == (double)(int64_t)value &&
+        !(value == 0 && signbit(value)))
+        return number_int_text(to, (int64_t)value);
+    int len = isinf(value) ? snprintf(to, NUMBER_DOUBLE_BYTES, value > 0 ? "inf" : "-inf")
+                           : snprintf(to, NUMBER_DOUBLE_BYTES, "%.17g", value);
+    ASSERT(len > 0 && len < NUMBER_DOUBLE_BYTES);
+    return (size_t)len;
+}
+
+size_t number_long_double_text(char to[NUMBER_LONG_DOUBLE_BYTES], long double value)
+{
+    int printed = snprintf(to, NUMBER_LONG_DOUBLE_BYTES, "%.17Lf", value);
+    ASSERT(printed > 0 && printed < NUMBER_LONG_DOUBLE_BYTES);
+    size_t len = (size_t)printed;
+    if (memchr(to, '.', len)) {
+        while (to[len - 1] == '0')
+            len--;
+        if (to[len - 1] == '.')
+            len--;
+    }
+    if (len == 2 && to[0] == '-' && to[1] == '0') {
+        to[0] = '0';
+        len = 1;
+    }
+    to[len] = 0;
+    return len;
+}

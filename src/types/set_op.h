@@ -1,0 +1,45 @@
+/* set_op.h - union, intersection and difference of sets.
+ *
+ *   rc = set_op_init(&op, ns, SET_UNION, name, count, err);
+ *   while (rc == RC_OK && (rc = set_op_next(&op, &member, err)) == RC_OK) ... member ...
+ *   set_op_done(&op);
+ *
+ * Sets are sorted, so that large ones are walked side by side, and results are in order. A set much
+ * larger than the one it is compared with is asked about each member instead, and may stay cold.
+ *
+ * Ownership: the op takes memory from the command's arena; the names are borrowed. Members are
+ * borrowed from the store: no row may change between init and done. Threads: the executor. */
+#pragma once
+
+#include "types/key.h"
+
+enum set_op_kind {
+    SET_UNION,
+    SET_INTER, /* what all have */
+    SET_DIFF,  /* what only the first has */
+};
+
+struct set_input; /* one of the sets */
+struct set_op {   /* for set_op_*() only */
+    enum set_op_kind kind;
+    struct set_input *all; /* the sets that exist, in the order of the names */
+    size_t all_count;
+    /* UNION: a heap, the one with the smallest head first. Otherwise [0] gives the members and the
+     * others are compared. */
+    struct set_input **input;
+    size_t count;
+    bool is_empty; /* already clear from the keys */
+};
+
+/* RC_WRONGTYPE if any of them is no set. The op is to be ended also after an error. */
+enum rc set_op_init(struct set_op *op, struct ns *ns, enum set_op_kind kind,
+                    const struct bytes *name, size_t count, struct err *err) NODISCARD;
+void set_op_done(struct set_op *op);
+/* RC_NOT_FOUND: that was all. */
+enum rc set_op_next(struct set_op *op, struct bytes *ret_member, struct err *err) NODISCARD;
+
+/* Puts the result in the place of the key `to`, whatever that was, or removes it if there is no
+ * member. `event`: "sunionstore" ... */
+enum rc set_op_store(struct ns *ns, enum set_op_kind kind, struct bytes to,
+                     const struct bytes *name, size_t count, const char *event, uint64_t *ret_count,
+                     struct err *err) NODISCARD;

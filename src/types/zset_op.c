@@ -1,0 +1,286 @@
+#include "types/zset_op.h"
+
+#include <math.h>
+#include <stdlib.h>
+
+#include "types/rows.h"
+
+#include "base/banned.h"
+
+enum {
+    COLD_ROWS_MAX = 1024, /* asked for at once; then the command waits, and begins again */
+    PROBE_FACTOR = 8,     /* so many times larger: asked about single members, and may stay cold */
+};
+
+/* ---- sources ---- */
+
+static uint64_t source_count(const struct zset_source *source)
+{
+    return source->key.exists ? source->key.meta.count : 0;
+}
+
+static int source_cmp_count(const void *a, const void *b)
+{
+    const struct zset_source *const *left = a, *const *right = b;
+    uint64_t left_count = source_count(*left), right_count = source_count(*right);
+    if (left_count != right_count)
+        return left_count < right_count ? -1 : 1;
+    return (*left > *right) - (*left < *right); /* equal ones as they were given */
+}
+
+/* The sources, the smallest first. */
+static enum rc sources_sort(struct kv *kv, struct zset_source *source, size_t count,
+                            struct zset_source ***ret_sorted, struct err *err)
+{
+    struct zset_source **sorted = arena_try_alloc(&kv->arena, count * sizeof(*sorted));
+    if (!sorted)
+        return err_set(err, RC_NOMEM, "could not allocate memory for %zu keys", count);
+    for (size_t i = 0; i < count; i++)
+        sorted[i] = &source[i];
+    qsort(sorted, count, sizeof(*sorted), source_cmp_count);
+    *ret_sorted = sorted;
+    return RC_OK;
+}
+
+/* RC_NOT_FOUND: not a member. */
+static enum rc source_score(const struct zset_source *source, struct bytes member,
+                            double *ret_score, struct err *err)
+{
+    struct bytes packed;
+    const struct key *key = &source->key;
+    if (!key->exists)
+        return RC_NOT_FOUND;
+    if (key->meta.type == TYPE_ZSET)
+        return zset_score(key, member, ret_score, err);
+    *ret_score = 1;
+    return store_get_packed(key->ns->kv->store, key_rows(key), member, &packed, err);
+}
+
+/* ---- walking one ---- */
+
+struct source_walk { /* in order of members */
+    struct zset_walk zset;
+    struct store_walk set;
+    bool is_zset;
+};
+
+static enum rc source_walk_init(struct source_walk *walk, const struct zset_source *source,
+                                struct err *err)
+{
+    const struct key *key = &source->key;
+    walk->is_zset = key->meta.type == TYPE_ZSET;
+    if (walk->is_zset)
+        return zset_walk_init(&walk->zset, key, zset_span_by_member(), false, err);
+    store_walk_init(&walk->set, key->ns->kv->store, key_rows(key), false);
+    return RC_OK;
+}
+
+static void source_walk_done(struct source_walk *walk)
+{
+    if (walk->is_zset)
+        zset_walk_done(&walk->zset);
+    else
+        store_walk_done(&walk->set);
+}
+
+static enum rc source_walk_next(struct source_walk *walk, struct zset_item *ret_item,
+                                struct err *err)
+{
+    struct bytes value;
+    if (walk->is_zset)
+        return zset_walk_next(&walk->zset, ret_item, err);
+    ret_item->score = 1;
+    return store_walk_next(&walk->set, &ret_item->member, &value, err);
+}
+
+/* ---- scores ---- */
+
+/* An infinite score of weight 0 counts as 0. */
+static double weighted(const struct zset_source *source, double score)
+{
+    double product = source->weight * score;
+    return isnan(product) ? 0 : product;
+}
+
+static double aggregate(enum zset_aggregate how, double a, double b)
+{
+    switch (how) {
+    case ZSET_SUM:
+        return isnan(a + b) ? 0 : a + b; /* of inf and -inf */
+    case ZSET_MIN:
+        return b < a ? b : a;
+    case ZSET_MAX:
+        return b > a ? b : a;
+    }
+    return a;
+}
+
+/* ---- union ---- */
+
+static enum rc source_collect(struct kv *kv, const struct zset_source *source,
+                              struct zset_items *items, struct err *err)
+{
+    CLEANUP(source_walk_done) struct source_walk walk;
+    struct zset_item item;
+    enum rc rc = source_walk_init(&walk, source, err);
+    while (rc == RC_OK) {
+        rc = source_walk_next(&walk, &item, err);
+        if (rc != RC_OK)
+            break;
+        item.score = weighted(source, item.score);
+        rc = zset_items_add(kv, items, item, err);
+    }
+    return rc == RC_NOT_FOUND ? RC_OK : rc;
+}
+
+/* Pointers to items of one array: equal members stay in its order. */
+static int pointer_cmp_member(const void *a, const void *b)
+{
+    const struct zset_item *left = *(const struct zset_item *const *)a;
+    const struct zset_item *right = *(const struct zset_item *const *)b;
+    int order = bytes_cmp(left->member, right->member);
+    return order != 0 ? order : (left > right) - (left < right);
+}
+
+/* Makes one of those with equal members. Scores are added up in the order of the sources: sums of
+ * doubles depend on it. */
+static enum rc items_merge(struct kv *kv, enum zset_aggregate how, struct zset_items *items,
+                           struct err *err)
+{
+    size_t count = items->count;
+    struct zset_item **sorted = arena_try_alloc(&kv->arena, count * sizeof(*sorted));
+    struct zset_item *merged = arena_try_alloc(&kv->arena, count * sizeof *merged);
+    if (!sorted || !merged)
+        return err_set(err, RC_NOMEM, "could not allocate memory for %zu elements", count);
+    for (size_t i = 0; i < count; i++)
+        sorted[i] = &items->item[i];
+    qsort(sorted, count, sizeof(*sorted), pointer_cmp_member);
+    struct zset_items all = {.item = merged, .cap = count};
+    for (size_t i = 0; i < count; i++) {
+        struct zset_item *last = all.count > 0 ? &merged[all.count - 1] : NULL;
+        if (last && bytes_eq(last->member, sorted[i]->member))
+            last->score = aggregate(how, last->score, sorted[i]->score);
+        else
+            merged[all.count++] = *sorted[i];
+    }
+    *items = all;
+    return RC_OK;
+}
+
+static enum rc combine_union(struct kv *kv, struct zset_source **sorted, size_t count,
+                             enum zset_aggregate how, struct zset_items *items, struct err *err)
+{
+    enum rc rc = RC_OK;
+    for (size_t i = 0; i < count && (rc == RC_OK || rc == RC_COLD); i++)
+        if (sorted[i]->key.exists) {
+            enum rc one_rc = rows_need_all(&sorted[i]->key, err);
+            rc = one_rc == RC_OK ? rc : one_rc; /* all are asked for */
+        }
+    for (size_t i = 0; i < count && rc == RC_OK; i++)
+        if (sorted[i]->key.exists)
+            rc = source_collect(kv, sorted[i], items, err);
+    if (rc == RC_OK && count > 1 && items->count > 0)
+        rc = items_merge(kv, how, items, err);
+    return rc;
+}
+
+/* ---- intersection and difference: members of one source are looked for in the others ---- */
+
+struct search {
+    const struct zset_op_options *options;
+    struct zset_source *lead;
+    struct zset_source **other;
+    size_t other_count;
+    size_t cold_count; /* answers that were cold: looked for again when the command runs again */
+};
+
+/* A source that is not much larger than the lead comes as a whole. */
+static enum rc search_load(const struct search *search, struct err *err)
+{
+    enum rc rc = rows_need_all(&search->lead->key, err);
+    for (size_t i = 0; i < search->other_count && (rc == RC_OK || rc == RC_COLD); i++) {
+        const struct zset_source *other = search->other[i];
+        if (source_count(other) == 0 ||
+            source_count(other) / PROBE_FACTOR > source_count(search->lead))
+            continue;
+        enum rc one_rc = rows_need_all(&other->key, err);
+        rc = one_rc == RC_OK ? rc : one_rc;
+    }
+    return rc;
+}
+
+/* RC_NOT_FOUND: not in the result. */
+static enum rc search_one(struct search *search, struct zset_item *item, struct err *err)
+{
+    bool inter = search->options->op == ZSET_INTER;
+    bool cold = false;
+    if (inter)
+        item->score = weighted(search->lead, item->score);
+    for (size_t i = 0; i < search->other_count; i++) {
+        double score;
+        enum rc rc = source_score(search->other[i], item->member, &score, err);
+        cold = cold || rc == RC_COLD;
+        if (rc == RC_COLD)
+            continue;
+        if (rc == (inter ? RC_NOT_FOUND : RC_OK))
+            return RC_NOT_FOUND;
+        if (rc != RC_OK && rc != RC_NOT_FOUND)
+            return rc;
+        if (inter)
+            item->score = aggregate(search->options->aggregate, item->score,
+                                    search->other[i]->weight * score);
+    }
+    search->cold_count += cold;
+    return cold ? RC_NOT_FOUND : RC_OK;
+}
+
+static enum rc search_run(struct kv *kv, struct search *search, struct zset_items *items,
+                          struct err *err)
+{
+    CLEANUP(source_walk_done) struct source_walk walk;
+    uint64_t count_max = search->options->count_max;
+    struct zset_item item;
+    enum rc rc = source_walk_init(&walk, search->lead, err);
+    while (rc == RC_OK && search->cold_count < COLD_ROWS_MAX) {
+        rc = source_walk_next(&walk, &item, err);
+        if (rc != RC_OK)
+            break;
+        rc = search_one(search, &item, err);
+        if (rc == RC_OK)
+            rc = zset_items_add(kv, items, item, err);
+        else if (rc == RC_NOT_FOUND)
+            rc = RC_OK;
+        if (count_max > 0 && items->count >= count_max)
+            return rc;
+    }
+    if (rc != RC_OK && rc != RC_NOT_FOUND)
+        return rc;
+    return search->cold_count > 0 ? RC_COLD : RC_OK;
+}
+
+enum rc zset_combine(struct kv *kv, struct zset_source *source, size_t count,
+                     const struct zset_op_options *options, struct zset_items *ret_items,
+                     struct err *err)
+{
+    struct zset_source **sorted;
+    *ret_items = (struct zset_items){0};
+    ASSERT(count > 0);
+    enum rc rc = sources_sort(kv, source, count, &sorted, err);
+    if (rc != RC_OK)
+        return rc;
+    if (options->op == ZSET_UNION)
+        return combine_union(kv, sorted, count, options->aggregate, ret_items, err);
+    struct search search = {.options = options, .lead = sorted[0], .other_count = count - 1};
+    search.other = sorted + 1;
+    if (options->op == ZSET_DIFF) { /* the others in any order, the first apart */
+        search.lead = source;
+        for (size_t i = 1; i < count; i++)
+            sorted[i] = &source[i];
+    }
+    if (source_count(search.lead) == 0)
+        return RC_OK;
+    rc = search_load(&search, err);
+    if (rc == RC_OK)
+        rc = search_run(kv, &search, ret_items, err);
+    return rc;
+}

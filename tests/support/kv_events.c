@@ -1,0 +1,34 @@
+#include "support/kv_events.h"
+
+#include <stdio.h>
+
+#include "test.h"
+
+#include "base/banned.h"
+
+static void changed(void *arg, struct ns *ns, struct bytes key, enum kv_event kind,
+                    const char *event, bool exists)
+{
+    struct kv_events *events = arg;
+    size_t len = strlen(events->text);
+    (void)ns;
+    (void)kind;
+    ASSERT_TRUE(exists || strcmp(event, "del") == 0 || strcmp(event, "expired") == 0);
+    int added = snprintf(events->text + len, sizeof events->text - len, "%s%s %.*s",
+                         len > 0 ? ", " : "", event, (int)key.len, (const char *)key.ptr);
+    ASSERT_LT(len + (size_t)added, sizeof events->text);
+}
+
+void kv_events_listen(struct kv_events *events, struct kv_fix *fix)
+{
+    events->text[0] = 0;
+    fix->kv.hooks.changed = changed;
+    fix->kv.hooks.arg = events;
+    fix->kv.listening = 1;
+}
+
+void kv_events_expect(struct kv_events *events, const char *text)
+{
+    ASSERT_STR(events->text, text);
+    events->text[0] = 0;
+}

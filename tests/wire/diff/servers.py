@@ -1,0 +1,93 @@
+"""Starts the two servers on free loopback ports with directories of their own; stops them by pid."""
+import os
+import pathlib
+import re
+import select
+import shutil
+import socket
+import subprocess
+import tempfile
+import time
+
+ROOT = pathlib.Path(__file__).resolve().parents[3]
+START_SECONDS = 30
+
+
+def terraced_path():
+    if os.environ.get("TERRACED"):
+        return os.environ["TERRACED"]
+    for build in ("build-dev", "build"):
+        path = ROOT / build / "terraced"
+        if path.exists():
+            return str(path)
+    return str(ROOT / "build-dev" / "terraced")
+
+
+def free_port():
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return probe.getsockname()[1]
+
+
+class Process:
+    """A server that writes a line when it is ready."""
+
+    def __init__(self, command, ready, directory):
+        self.dir = directory
+        self.errors = tempfile.TemporaryFile()
+        env = dict(os.environ, LC_ALL="C")
+        self.process = subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
+                                        stderr=self.errors, env=env, cwd=directory)
+        self.said = ""
+        end = time.monotonic() + START_SECONDS
+        while not ready(self.said):
+            have, _, _ = select.select([self.process.stdout], [], [], max(0, end - time.monotonic()))
+            part = os.read(self.process.stdout.fileno(), 65536).decode(errors="replace") if have else ""
+            if not part:
+                self.stop()
+                raise RuntimeError(f"{command[0]} did not start: {self.said}{self.stderr()}")
+            self.said += part
+
+    def stderr(self):
+        return os.pread(self.errors.fileno(), 1 << 20, 0).decode(errors="replace")
+
+    @property
+    def pid(self):
+        return self.process.pid
+
+    def kill(self):
+        if self.process.poll() is None:
+            self.process.kill()
+        self.process.wait()
+
+    def stop(self):
+        self.kill()
+        self.process.stdout.close()
+        shutil.rmtree(self.dir, ignore_errors=True)
+
+
+class Oracle(Process):
+    name = "redis"
+
+    def __init__(self, *args, directory=None):
+        for attempt in range(5):
+            self.port = free_port()
+            command = ["redis-server", "--port", str(self.port), "--bind", "127.0.0.1", "--save", "",
+                       "--appendonly", "no", "--enable-debug-command", "yes", "--daemonize", "no", "--hz", "500", *args]
+            try:
+                super().__init__(command, lambda said: "Ready to accept connections" in said,
+                                 directory or tempfile.mkdtemp(prefix="diff-redis-"))
+                return
+            except RuntimeError:  # somebody took the port
+                if attempt == 4:
+                    raise
+
+
+class Terraced(Process):
+    name = "terraced"
+
+    def __init__(self, path, *args, directory=None):
+        directory = directory or tempfile.mkdtemp(prefix="diff-terraced-")
+        command = [str(pathlib.Path(path).resolve()), "--port", "0", "--dir", directory + "/data", *args]
+        super().__init__(command, lambda said: "stop " in said, directory)
+        self.port = int(re.search(r"listens on \S+:(\d+)", self.said).group(1))
