@@ -264,6 +264,17 @@ static void call_run(struct server *server, struct call *call, bool room)
     }
 }
 
+/* Blocked commands that were woken come before the next one, as in Redis. One of them may wake
+ * others. */
+static void blocked_run(struct server *server)
+{
+    while (UNLIKELY(server->woken)) {
+        server->woken = false;
+        tasks_run_ready(server->tasks);
+        server->kv.now_ms = clock_unix_ms(server->clock);
+    }
+}
+
 bool server__clients(void *arg, bool room)
 {
     struct server *server = arg;
@@ -277,8 +288,10 @@ bool server__clients(void *arg, bool room)
         server->now_ns = clock_mono_ns(server->clock);
         if (end_ns == 0)
             end_ns = server->now_ns + CLIENTS_SLICE_NS;
-        for (; server->call_next < server->call_count; server->call_next++)
+        for (; server->call_next < server->call_count; server->call_next++) {
             call_run(server, &server->call[server->call_next], room);
+            blocked_run(server);
+        }
         if (server->turn_call_count > TURN_CALLS_MAX - BATCH_CALLS_MAX ||
             store_turn_bytes(server->store) >= TURN_BYTES_MAX || server->now_ns >= end_ns)
             break;

@@ -185,6 +185,8 @@ enum rc cmd_timeout(struct cmd_ctx *ctx, size_t arg, uint64_t *ret_ms)
     if (seconds < 0)
         return cmd_error(ctx, "timeout is negative");
     long double ms = ceill(seconds * 1000);
+    if (ms >= 0x1p63L) /* where Redis's cast wraps around */
+        return cmd_error(ctx, "timeout is negative");
     if (ms > (long double)INT64_MAX - (long double)ctx->kv->now_ms)
         return cmd_error(ctx, "timeout is out of range");
     *ret_ms = (uint64_t)ms;

@@ -39,6 +39,14 @@ static bool is_paused(const struct server *server, const struct cmd_ctx *ctx)
     return ctx->cmd->flags & (CMD_WRITE | CMD_PUBSUB);
 }
 
+/* An EXEC that cannot run ends the MULTI. */
+static enum rc exec_refuse(struct cmd_ctx *ctx)
+{
+    server__multi_end(ctx->conn);
+    (void)err_prefix(ctx->err, "EXECABORT Transaction discarded because of: ");
+    return RC_REPLY;
+}
+
 enum rc server__dispatch(struct cmd_ctx *ctx)
 {
     struct server *server = ctx->server;
@@ -47,6 +55,8 @@ enum rc server__dispatch(struct cmd_ctx *ctx)
     if (UNLIKELY(rc != RC_OK)) {
         if (multi->open)
             multi->refused = true;
+        if (ctx->cmd && ctx->cmd->run == cmd_exec && rc == RC_INVALID)
+            return exec_refuse(ctx);
         return rc;
     }
     if (UNLIKELY(multi->open && !(ctx->cmd->flags & CMD_NOMULTI)))

@@ -6,7 +6,7 @@
  *
  * A record, numbers in the machine's order:
  *   kind(1) = EFFECT_CHANGED    ‖ exists(1) ‖ class(4) ‖ ns(8) ‖ event(8) ‖ length(4) ‖ key
- *             EFFECT_FLUSHED    ‖ ns(8)
+ *             EFFECT_FLUSHED    the same, without a key; exists: SWAPDB
  *             EFFECT_PUBLISH    ‖ kind(1) ‖ length(4) ‖ channel ‖ length(4) ‖ message
  * `event` is a pointer to a literal. */
 #include "server/server_int.h"
@@ -75,14 +75,14 @@ void server__key_changed(void *arg, struct ns *ns, struct bytes key, enum kv_eve
     }
 }
 
-void server__ns_flushed(void *arg, struct ns *ns)
+void server__ns_flushed(void *arg, struct ns *ns, bool swapped)
 {
     struct server *server = arg;
-    struct changed changed = {.kind = EFFECT_FLUSHED, .ns = ns};
+    struct changed changed = {.kind = EFFECT_FLUSHED, .exists = swapped, .ns = ns};
     if (!server->collect || server->ears.entry_count == 0)
         return;
     if (!buf_add(&server->collect->buf, &changed, sizeof changed))
-        server__ear_touch_ns(server, ns);
+        server__ear_touch_ns(server, ns, swapped);
 }
 
 struct publish { /* the fixed part of EFFECT_PUBLISH */
@@ -146,7 +146,7 @@ void server__effects_touch(struct server *server, const struct effects *effects,
             break;
         case EFFECT_FLUSHED:
             at = changed_read(&effects->buf, at, &changed, &key);
-            server__ear_touch_ns(server, changed.ns);
+            server__ear_touch_ns(server, changed.ns, changed.exists);
             break;
         default:
             at = publish_read(&effects->buf, at, &publish, &key, &message);

@@ -137,13 +137,15 @@ bool server__ear_has(const struct key_listener *list, const struct ns *ns, struc
 }
 
 /* Blocked commands run again in the order in which they came; the first takes what there is. */
-static void ear_touch(struct key_ear *ear, bool exists)
+static void ear_touch(struct server *server, struct key_ear *ear, bool exists)
 {
     for (struct key_listener *listener = ear->first; listener; listener = listener->next) {
-        if (listener->kind == EAR_WATCH)
+        if (listener->kind == EAR_WATCH) {
             ((struct conn *)listener->owner)->multi.touched = true;
-        else if (exists)
+        } else if (exists) {
             task_wake(&((struct request *)listener->owner)->task);
+            server->woken = true;
+        }
     }
 }
 
@@ -151,24 +153,34 @@ void server__ear_touch(struct server *server, struct ns *ns, struct bytes key, b
 {
     struct key_ear *ear = ear_find(server, ns, key);
     if (ear)
-        ear_touch(ear, exists);
+        ear_touch(server, ear, exists);
 }
 
 struct touch_ns {
+    struct server *server;
     struct ns *ns;
+    bool swapped;
 };
 
+/* Who watches a key that was not there has not missed anything when everything goes. */
 static void touch_entry(void *entry, void *arg)
 {
     struct key_ear *ear = entry;
     struct touch_ns *touch = arg;
-    if (ear->ns == touch->ns)
-        ear_touch(ear, true);
+    if (ear->ns != touch->ns)
+        return;
+    if (touch->swapped) {
+        ear_touch(touch->server, ear, true);
+        return;
+    }
+    for (struct key_listener *at = ear->first; at; at = at->next)
+        if (at->kind == EAR_WATCH && at->existed)
+            ((struct conn *)at->owner)->multi.touched = true;
 }
 
-void server__ear_touch_ns(struct server *server, struct ns *ns)
+void server__ear_touch_ns(struct server *server, struct ns *ns, bool swapped)
 {
-    struct touch_ns touch = {ns};
+    struct touch_ns touch = {server, ns, swapped};
     uint64_t cursor = 0;
     do {
         cursor = table_scan(&server->ears, cursor, touch_entry, &touch);

@@ -216,6 +216,7 @@ enum rc cmd_watch(struct cmd_ctx *ctx)
                                  &conn->multi.watching, ctx->err);
         if (rc != RC_OK)
             return rc;
+        conn->multi.watching->existed = key.exists;
         conn->multi.watching->was_dead = key.dead;
     }
     resp_add_status(ctx->reply, "OK");

@@ -211,9 +211,11 @@ static enum rc request_run(struct task *task, struct store *store, struct err *e
     server->collect = NULL;
     if (rc == RC_OK && request->reply.failed)
         rc = err_set(err, RC_NOMEM, "could not allocate memory for the reply");
-    if (rc == RC_OK)
+    if (rc == RC_OK) {
+        server__ears_free(server, &request->listening); /* it has what it waited for */
+        request->give_up = NULL;
         server__effects_touch(server, &request->effects, 0);
-    else if (rc == RC_COLD)
+    } else if (rc == RC_COLD)
         request_want(request);
     else if (rc == RC_WAIT && (request->listening || conn->paused))
         task_wait_event(task); /* otherwise for what the handler has asked for */

@@ -42,7 +42,7 @@ enum ear_kind { EAR_WATCH, EAR_BLOCK };
 struct key_listener { /* one client's interest in one key; embedded or allocated by its owner */
     struct key_ear *ear;
     enum ear_kind kind;
-    bool was_dead;                     /* EAR_WATCH: the key had expired when it began */
+    bool existed, was_dead; /* EAR_WATCH: the key was there, or had expired, when it began */
     void *owner;                       /* struct conn (watch) or struct request (block) */
     struct key_listener *prev, *next;  /* of the same key, in order of arrival */
     struct key_listener *owner_next;   /* of the same owner */
@@ -209,6 +209,7 @@ struct server {
     struct held_effects *held_effects, **held_effects_tail; /* durability always */
     struct table ears; /* keys somebody listens for */
     size_t watch_count, block_count;
+    bool woken; /* blocked commands that run before the next one */
     unsigned notify; /* mask of keyspace events; 0: none */
     struct pubsub *pubsub;
     struct slowlog *slowlog;
@@ -279,7 +280,7 @@ void effects_done(struct effects *effects);
 /* The hooks of struct kv_hooks. */
 void server__key_changed(void *server, struct ns *ns, struct bytes key, enum kv_event kind,
                          const char *event, bool exists);
-void server__ns_flushed(void *server, struct ns *ns);
+void server__ns_flushed(void *server, struct ns *ns, bool swapped);
 /* PUBLISH from a command: leaves with its commit. */
 void server__publish_later(struct server *server, enum sub_kind kind, struct bytes channel,
                            struct bytes message);
@@ -306,7 +307,7 @@ enum rc server__ear_add(struct server *server, struct ns *ns, struct bytes key, 
 void server__ears_free(struct server *server, struct key_listener **list);
 bool server__ear_has(const struct key_listener *list, const struct ns *ns, struct bytes key);
 void server__ear_touch(struct server *server, struct ns *ns, struct bytes key, bool exists);
-void server__ear_touch_ns(struct server *server, struct ns *ns);
+void server__ear_touch_ns(struct server *server, struct ns *ns, bool swapped);
 struct bytes server__ear_key(const struct key_listener *listener, struct ns **ret_ns);
 
 /* multi.c */

@@ -454,6 +454,11 @@ static void clients_run(struct tasks *tasks, bool room)
     }
 }
 
+void tasks_run_ready(struct tasks *tasks)
+{
+    clients_run(tasks, store_room(tasks->store));
+}
+
 static void jobs_run(struct tasks *tasks, bool room)
 {
     uint64_t start_ns = clock_mono_ns(tasks->clock);

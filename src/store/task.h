@@ -117,6 +117,8 @@ void task_wait_until(struct task *task, uint64_t mono_ns);
 void task_wake(struct task *task); /* nothing happens if it does not wait for an event */
 void task_post(struct task *task); /* any thread: task_wake() in the next turn */
 
+/* From the clients() hook, between two commits: the tasks that are ready by now. */
+void tasks_run_ready(struct tasks *tasks);
 /* One turn. True: there is more to do at once. */
 bool tasks_turn(struct tasks *tasks);
 /* Nanoseconds until a timer or a deadline is due; UINT64_MAX: none. */

@@ -231,6 +231,6 @@ enum rc ns_flush(struct ns *ns, struct err *err)
     if (rc == RC_OK)
         rc = store_counter_add(store, ns->expire_count, -ns_expire_count(ns), err);
     if (rc == RC_OK && ns->kv->hooks.flushed)
-        ns->kv->hooks.flushed(ns->kv->hooks.arg, ns);
+        ns->kv->hooks.flushed(ns->kv->hooks.arg, ns, false);
     return rc;
 }

@@ -38,8 +38,8 @@ struct kv_hooks {
     /* A key has changed (except KV_EVENT_MISS and _NEW). `exists`: it is there after the change. */
     void (*changed)(void *arg, struct ns *ns, struct bytes key, enum kv_event kind,
                     const char *event, bool exists);
-    /* Every key of the namespace is gone, or became another (SWAPDB). */
-    void (*flushed)(void *arg, struct ns *ns);
+    /* Every key of the namespace is gone; swapped: became another's, or came (SWAPDB). */
+    void (*flushed)(void *arg, struct ns *ns, bool swapped);
     /* A reader met a key whose time is over: the sweep has work. */
     void (*dead_seen)(void *arg, struct ns *ns);
     void *arg;

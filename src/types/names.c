@@ -138,8 +138,8 @@ enum rc names_swap(struct ns *one, struct ns *other, struct err *err)
         return rc;
     kv_ns_settle(kv);
     if (kv->hooks.flushed) {
-        kv->hooks.flushed(kv->hooks.arg, one);
-        kv->hooks.flushed(kv->hooks.arg, other);
+        kv->hooks.flushed(kv->hooks.arg, one, true);
+        kv->hooks.flushed(kv->hooks.arg, other, true);
     }
     return RC_OK;
 }

@@ -127,42 +127,38 @@ static void hello_reply(struct cmd_ctx *ctx)
     resp_add_array(reply, 0);
 }
 
-struct hello { /* what HELLO asks for */
-    int64_t proto; /* 0: as it is */
-    const struct bytes *user, *password, *name;
-};
-
-static enum rc hello_parse(struct cmd_ctx *ctx, struct hello *ret_hello)
+/* Options act one after another, as in Redis: what comes before a wrong one has happened. */
+static enum rc hello_options(struct cmd_ctx *ctx)
 {
-    if (ctx->argc > 1) {
-        if (!number_int(ctx->argv[1], &ret_hello->proto))
-            return cmd_error(ctx, "Protocol version is not an integer or out of range");
-        if (ret_hello->proto < 2 || ret_hello->proto > 3)
-            return err_set(ctx->err, RC_REPLY, "NOPROTO unsupported protocol version");
-    }
     for (size_t i = 2; i < ctx->argc; i++) {
         size_t more = ctx->argc - 1 - i;
+        enum rc rc;
         if (cmd_arg_is(ctx->argv[i], "AUTH") && more >= 2) {
-            ret_hello->user = &ctx->argv[i + 1];
-            ret_hello->password = &ctx->argv[i + 2];
+            rc = auth(ctx, ctx->argv[i + 1], ctx->argv[i + 2]);
             i += 2;
         } else if (cmd_arg_is(ctx->argv[i], "SETNAME") && more >= 1) {
-            ret_hello->name = &ctx->argv[++i];
+            rc = server__client_name_set(ctx, ctx->argv[++i]);
         } else {
-            return err_set(ctx->err, RC_INVALID, "Syntax error in HELLO option '%.*s'",
-                           (int)(ctx->argv[i].len < 128 ? ctx->argv[i].len : 128),
-                           (const char *)ctx->argv[i].ptr);
+            rc = err_set(ctx->err, RC_INVALID, "Syntax error in HELLO option '%.*s'",
+                         (int)(ctx->argv[i].len < 128 ? ctx->argv[i].len : 128),
+                         (const char *)ctx->argv[i].ptr);
         }
+        if (rc != RC_OK)
+            return rc;
     }
     return RC_OK;
 }
 
 enum rc cmd_hello(struct cmd_ctx *ctx)
 {
-    struct hello hello = {0};
-    enum rc rc = hello_parse(ctx, &hello);
-    if (rc == RC_OK && hello.user)
-        rc = auth(ctx, *hello.user, *hello.password);
+    int64_t proto = 0;
+    if (ctx->argc > 1) {
+        if (!number_int(ctx->argv[1], &proto))
+            return cmd_error(ctx, "Protocol version is not an integer or out of range");
+        if (proto < 2 || proto > 3)
+            return err_set(ctx->err, RC_REPLY, "NOPROTO unsupported protocol version");
+    }
+    enum rc rc = hello_options(ctx);
     if (rc != RC_OK)
         return rc;
     if (!ctx->conn->authed)
@@ -171,13 +167,9 @@ enum rc cmd_hello(struct cmd_ctx *ctx)
                        "otherwise the HELLO <proto> AUTH <user> <pass> option can be used to "
                        "authenticate the client and select the RESP protocol version at the same "
                        "time");
-    if (hello.name)
-        rc = server__client_name_set(ctx, *hello.name);
-    if (rc != RC_OK)
-        return rc;
-    if (hello.proto != 0) {
-        ctx->conn->out.proto = (uint8_t)hello.proto;
-        ctx->reply->proto = (uint8_t)hello.proto;
+    if (proto != 0) {
+        ctx->conn->out.proto = (uint8_t)proto;
+        ctx->reply->proto = (uint8_t)proto;
     }
     hello_reply(ctx);
     return RC_OK;

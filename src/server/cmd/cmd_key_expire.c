@@ -84,8 +84,8 @@ static enum rc deadline_set(struct cmd_ctx *ctx, struct key *key, int64_t time_m
 
 static enum rc expire_run(struct cmd_ctx *ctx, uint64_t base_ms, int64_t unit_ms)
 {
-    unsigned flags;
-    int64_t time_ms;
+    unsigned flags = 0;
+    int64_t time_ms = 0;
     struct key key;
     enum rc rc = flags_parse(ctx, &flags);
     if (rc == RC_OK)
