@@ -47,6 +47,7 @@ need_build() {
     need librocksdb-dev has_library rocksdb rocksdb/c.h
     need libjemalloc-dev has_library jemalloc jemalloc/jemalloc.h
     need libxxhash-dev has_library libxxhash xxhash.h
+    need libmicrohttpd-dev has_library libmicrohttpd microhttpd.h
 }
 
 need_test() {

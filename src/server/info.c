@@ -1,7 +1,9 @@
 #include "server/info.h"
 
+#include <ctype.h>
 #include <inttypes.h>
 #include <stdio.h>
+#include <sys/resource.h>
 #include <sys/utsname.h>
 #include <unistd.h>
 
@@ -28,6 +30,18 @@ static void add_text(struct info *info, const char *name, const char *value)
     info->failed = info->failed || !buf_printf(info->to, "%s:%s\r\n", name, value);
 }
 
+static void add_human(struct info *info, const char *name, uint64_t bytes)
+{
+    static const char unit[] = "BKMGT";
+    char text[32];
+    double value = (double)bytes;
+    size_t i = 0;
+    for (; value >= 1024 && i + 2 < sizeof unit; i++)
+        value /= 1024;
+    snprintf(text, sizeof text, i == 0 ? "%.0f%c" : "%.2f%c", value, unit[i]);
+    add_text(info, name, text);
+}
+
 static void add_server(struct info *info)
 {
     const struct server *server = info->server;
@@ -37,40 +51,81 @@ static void add_server(struct info *info)
     snprintf(text, sizeof text, "%s %s %s", system.sysname, system.release, system.machine);
     uint64_t up_s = (info->now_ms - server->start_ms) / 1000;
     add_text(info, "redis_version", REDIS_VERSION);
+    add_text(info, "redis_git_sha1", "00000000");
+    add_text(info, "redis_git_dirty", "0");
+    add_text(info, "redis_build_id", "0");
     add_text(info, "server_name", "terrace");
     add_text(info, "terrace_version", TERRACE_VERSION);
     add_text(info, "redis_mode", "standalone");
     add_text(info, "os", text);
     add(info, "arch_bits", 8 * sizeof(void *));
+    add_text(info, "monotonic_clock", "POSIX clock_gettime");
     add_text(info, "multiplexing_api", "epoll");
+    add_text(info, "gcc_version", __VERSION__);
     add(info, "process_id", (uint64_t)getpid());
+    add_text(info, "run_id", server->run_id);
     add(info, "tcp_port", server->port);
     add(info, "server_time_usec", info->now_ms * 1000);
     add(info, "uptime_in_seconds", up_s);
     add(info, "uptime_in_days", up_s / 86400);
+    add(info, "hz", 10);
+    add(info, "configured_hz", 10);
+    add(info, "lru_clock", info->now_ms / 1000 & 0xffffff);
+    add_text(info, "executable", "terraced");
+    add_text(info, "config_file", server->config->file);
+    add(info, "io_threads_active", 0);
     add_text(info, "data_dir", server->config->dir);
     add_text(info, "engine", server->config->engine->name);
 }
 
 static void add_clients(struct info *info)
 {
+    uint64_t blocked = 0, in_max = 0, out_max = 0;
+    for (const struct conn *conn = info->server->conns; conn; conn = conn->next) {
+        blocked += conn->parked && server__request_blocked(conn->parked);
+        in_max = conn->in.cap > in_max ? conn->in.cap : in_max;
+        out_max = conn->out.buf.cap > out_max ? conn->out.buf.cap : out_max;
+    }
     add(info, "connected_clients", info->server->conn_count);
+    add(info, "cluster_connections", 0);
     add(info, "maxclients", info->server->conn_count_max);
+    add(info, "client_recent_max_input_buffer", in_max);
+    add(info, "client_recent_max_output_buffer", out_max);
+    add(info, "blocked_clients", blocked);
+    add(info, "tracking_clients", 0);
+    add(info, "clients_in_timeout_table", 0);
     add(info, "tasks", tasks_count(info->server->tasks));
 }
 
 static void add_memory(struct info *info)
 {
+    size_t resident = mem_resident_bytes();
     add(info, "used_memory", info->stats.hot_bytes);
-    add(info, "used_memory_rss", mem_resident_bytes());
+    add_human(info, "used_memory_human", info->stats.hot_bytes);
+    add(info, "used_memory_rss", resident);
+    add_human(info, "used_memory_rss_human", resident);
+    add(info, "used_memory_dataset", info->stats.hot_bytes);
     add(info, "maxmemory", info->stats.hot_bytes_max);
-    add_text(info, "maxmemory_policy", "tiered");
+    add_human(info, "maxmemory_human", info->stats.hot_bytes_max);
+    add_text(info, "maxmemory_policy", "noeviction");
+#ifdef TERRACE_JEMALLOC
+    add_text(info, "mem_allocator", "jemalloc");
+#else
+    add_text(info, "mem_allocator", "libc");
+#endif
 }
 
 static void add_persistence(struct info *info)
 {
     const struct journal_status *journal = &info->stats.journal;
     add(info, "loading", 0);
+    add(info, "rdb_changes_since_last_save", info->stats.flush_pending_bytes);
+    add(info, "rdb_bgsave_in_progress", info->stats.flush_pending_bytes > 0);
+    add(info, "rdb_last_save_time", info->server->last_save_ms / 1000);
+    add_text(info, "rdb_last_bgsave_status", info->stats.flush_reason[0] ? "err" : "ok");
+    add(info, "aof_enabled", 1);
+    add(info, "aof_rewrite_in_progress", 0);
+    add_text(info, "aof_last_write_status", journal->read_only ? "err" : "ok");
     add_text(info, "durability", durability_name(info->server->config->durability));
     add(info, "written_lsn", journal->written_lsn);
     add(info, "durable_lsn", journal->durable_lsn);
@@ -88,12 +143,78 @@ static void add_stats(struct info *info)
     const struct server *server = info->server;
     add(info, "total_connections_received", server->stats.connection_count);
     add(info, "total_commands_processed", server->stats.command_count);
+    add(info, "instantaneous_ops_per_sec", server->stats.ops_per_s);
     add(info, "total_net_input_bytes", server->stats.input_bytes);
     add(info, "total_net_output_bytes", server->stats.output_bytes);
     add(info, "rejected_connections", server->stats.rejected_count);
+    add(info, "expired_keys", server->kv.expired_count);
+    add(info, "evicted_keys", 0);
+    add(info, "keyspace_hits", server->kv.hit_count);
+    add(info, "keyspace_misses", server->kv.miss_count);
+    add(info, "pubsub_channels", pubsub_topic_count(server->pubsub, SUB_CHANNEL));
+    add(info, "pubsub_patterns", pubsub_topic_count(server->pubsub, SUB_PATTERN));
+    add(info, "pubsubshard_channels", pubsub_topic_count(server->pubsub, SUB_SHARD));
+    add(info, "pubsub_messages", server->stats.pubsub_messages);
     add(info, "total_error_replies", server->stats.error_count);
     add(info, "commits", info->stats.commit_count);
     add(info, "turns", info->stats.turn_count);
+}
+
+static void add_replication(struct info *info)
+{
+    add_text(info, "role", "master");
+    add(info, "connected_slaves", 0);
+    add_text(info, "master_failover_state", "no-failover");
+    add_text(info, "master_replid", info->server->run_id);
+    add(info, "master_repl_offset", info->stats.journal.written_lsn);
+    add(info, "repl_backlog_active", 0);
+}
+
+static void add_cpu_time(struct info *info, const char *name, struct timeval time)
+{
+    char text[32];
+    snprintf(text, sizeof text, "%lld.%06ld", (long long)time.tv_sec, (long)time.tv_usec);
+    add_text(info, name, text);
+}
+
+static void add_cpu(struct info *info)
+{
+    struct rusage usage = {0};
+    (void)getrusage(RUSAGE_SELF, &usage);
+    add_cpu_time(info, "used_cpu_sys", usage.ru_stime);
+    add_cpu_time(info, "used_cpu_user", usage.ru_utime);
+    (void)getrusage(RUSAGE_THREAD, &usage);
+    add_cpu_time(info, "used_cpu_sys_main_thread", usage.ru_stime);
+    add_cpu_time(info, "used_cpu_user_main_thread", usage.ru_utime);
+}
+
+static void add_cluster(struct info *info)
+{
+    add(info, "cluster_enabled", 0);
+}
+
+static void add_commandstats(struct info *info)
+{
+    size_t count;
+    const struct cmd *cmd = cmd_list(&count);
+    for (size_t i = 0; i < count; i++) {
+        const struct cmd_stats *stats = &info->server->cmd_stats[i];
+        char name[64];
+        size_t len = 0;
+        if (stats->calls == 0)
+            continue;
+        for (; cmd[i].name[len] && len + 1 < sizeof name; len++)
+            name[len] = (char)tolower((unsigned char)cmd[i].name[len]);
+        name[len] = 0;
+        info->failed =
+            info->failed || !buf_printf(info->to,
+                                        "cmdstat_%s:calls=%" PRIu64 ",usec=%" PRIu64
+                                        ",usec_per_call=%.2f,rejected_calls=%" PRIu64
+                                        ",failed_calls=%" PRIu64 "\r\n",
+                                        name, stats->calls, stats->usec,
+                                        (double)stats->usec / (double)stats->calls, stats->rejected,
+                                        stats->failed);
+    }
 }
 
 static void add_tiers_hot(struct info *info)
@@ -159,24 +280,35 @@ static void add_keyspace(struct info *info)
     }
 }
 
+/* Not in the default answer: the sections that are long. */
 static const struct {
     const char *name;
     const char *title;
     void (*add)(struct info *info);
+    bool on_demand;
 } sections[] = {
-    {"server", "Server", add_server},       {"clients", "Clients", add_clients},
-    {"memory", "Memory", add_memory},       {"persistence", "Persistence", add_persistence},
-    {"stats", "Stats", add_stats},          {"tiers", "Tiers", add_tiers},
-    {"keyspace", "Keyspace", add_keyspace},
+    {"server", "Server", add_server, false},
+    {"clients", "Clients", add_clients, false},
+    {"memory", "Memory", add_memory, false},
+    {"persistence", "Persistence", add_persistence, false},
+    {"stats", "Stats", add_stats, false},
+    {"replication", "Replication", add_replication, false},
+    {"cpu", "CPU", add_cpu, false},
+    {"tiers", "Tiers", add_tiers, false},
+    {"commandstats", "Commandstats", add_commandstats, true},
+    {"cluster", "Cluster", add_cluster, false},
+    {"keyspace", "Keyspace", add_keyspace, false},
 };
 
-static bool is_wanted(const char *name, const struct bytes *section, size_t section_count)
+static bool is_wanted(const char *name, bool on_demand, const struct bytes *section,
+                      size_t section_count)
 {
     for (size_t i = 0; i < section_count; i++)
         if (cmd_arg_is(section[i], name) || cmd_arg_is(section[i], "all") ||
-            cmd_arg_is(section[i], "default") || cmd_arg_is(section[i], "everything"))
+            cmd_arg_is(section[i], "everything") ||
+            (cmd_arg_is(section[i], "default") && !on_demand))
             return true;
-    return section_count == 0;
+    return section_count == 0 && !on_demand;
 }
 
 bool info_add(struct server *server, const struct bytes *section, size_t section_count,
@@ -185,7 +317,7 @@ bool info_add(struct server *server, const struct bytes *section, size_t section
     struct info info = {.server = server, .now_ms = clock_unix_ms(server->clock), .to = to};
     store_stats(server->store, &info.stats);
     for (size_t i = 0; i < ARRAY_LEN(sections); i++) {
-        if (!is_wanted(sections[i].name, section, section_count))
+        if (!is_wanted(sections[i].name, sections[i].on_demand, section, section_count))
             continue;
         bool added = buf_printf(to, "%s# %s\r\n", to->len ? "\r\n" : "", sections[i].title);
         info.failed = info.failed || !added;

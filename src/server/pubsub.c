@@ -174,6 +174,11 @@ void server__subs_done(struct conn *conn)
 
 /* ---- messages ---- */
 
+size_t pubsub_topic_count(const struct pubsub *pubsub, enum sub_kind kind)
+{
+    return pubsub->count[kind];
+}
+
 size_t pubsub_receivers(struct server *server, enum sub_kind kind, struct bytes channel)
 {
     const struct pubsub *pubsub = server->pubsub;

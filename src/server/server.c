@@ -7,6 +7,7 @@
 
 #include "base/log.h"
 #include "base/mem.h"
+#include "server/http.h"
 #include "types/names.h"
 
 #include "base/banned.h"
@@ -82,6 +83,18 @@ static enum rc databases_open(struct server *server, struct err *err)
     return names_open(&server->kv, err);
 }
 
+static void run_id_draw(char to[41])
+{
+    static const char digits[] = "0123456789abcdef";
+    struct rand rand;
+    uint8_t bytes[40];
+    rand_init_os(&rand);
+    rand_bytes(&rand, bytes, sizeof bytes);
+    for (size_t i = 0; i < sizeof bytes; i++)
+        to[i] = digits[bytes[i] & 15];
+    to[40] = 0;
+}
+
 static void server_parts_init(struct server *server)
 {
     size_t cmd_count;
@@ -120,6 +133,7 @@ enum rc server_new(const struct server_options *options, struct server **ret_ser
     server->start_ms = server->last_save_ms = clock_unix_ms(server->clock);
     server->conn_count_max = clients_max(server->config->maxclients);
     server->notify = server->config->notify_keyspace_events;
+    run_id_draw(server->run_id);
     server_parts_init(server);
     server->signals = (struct loop_watch){
         .fd = options->signal_fd, .events = LOOP_READ, .ready = signal_ready, .arg = server};
@@ -138,6 +152,8 @@ enum rc server_new(const struct server_options *options, struct server **ret_ser
     }
     if (rc == RC_OK)
         rc = server__listen(server, err);
+    if (rc == RC_OK && server->config->http_port != 0)
+        rc = http_open(server, &server->http, err);
     if (rc != RC_OK) {
         server_free(server);
         return rc;
@@ -150,6 +166,7 @@ void server_free(struct server *server)
 {
     if (!server)
         return;
+    http_close(server->http);
     server__listen_end(server);
     while (server->conns)
         server__conn_close(server->conns);

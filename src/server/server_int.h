@@ -170,6 +170,7 @@ struct server_watch { /* what was last said about the store's health */
 
 struct slowlog;
 struct pubsub;
+struct http;
 
 struct server {
     struct loop *loop;
@@ -185,6 +186,7 @@ struct server {
     struct loop_watch signals;
     uint16_t port;
     uint64_t start_ms;
+    char run_id[41]; /* of this process, as Redis has one */
     struct conn *conns;
     size_t conn_count;
     size_t conn_count_max;
@@ -212,6 +214,7 @@ struct server {
     bool woken; /* blocked commands that run before the next one */
     unsigned notify; /* mask of keyspace events; 0: none */
     struct pubsub *pubsub;
+    struct http *http; /* NULL: no port */
     struct slowlog *slowlog;
     struct buf monitor_feed;
     size_t monitor_count;
@@ -320,6 +323,7 @@ enum rc server__multi_queue(struct cmd_ctx *ctx) NODISCARD;
 struct pubsub *pubsub_new(void);
 void pubsub_free(struct pubsub *pubsub);
 void server__subs_done(struct conn *conn);
+size_t pubsub_topic_count(const struct pubsub *pubsub, enum sub_kind kind);
 size_t pubsub_receivers(struct server *server, enum sub_kind kind, struct bytes channel);
 void pubsub_deliver(struct server *server, enum sub_kind kind, struct bytes channel,
                     struct bytes message);

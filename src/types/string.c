@@ -185,7 +185,7 @@ const char *string_encoding(const struct key *key)
 static enum rc chunks_set(struct key *key, struct bytes value, uint64_t expire_ms, struct err *err)
 {
     if (value.len > STRING_BYTES_MAX)
-        return err_set(err, RC_TOO_BIG, STRING_TOO_LONG);
+        return err_set(err, RC_INVALID, STRING_TOO_LONG);
     enum rc rc = key_replace(key, TYPE_STRING_CHUNKED, err);
     for (uint64_t chunk = 0; rc == RC_OK && chunk < chunk_count(value.len); chunk++) {
         struct bytes row =
@@ -357,7 +357,7 @@ enum rc string_write(struct key *key, uint64_t at, struct bytes part, struct err
     if (part.len == 0)
         return RC_OK;
     if (at > STRING_BYTES_MAX || part.len > STRING_BYTES_MAX - at)
-        return err_set(err, RC_TOO_BIG, STRING_TOO_LONG);
+        return err_set(err, RC_INVALID, STRING_TOO_LONG);
     uint64_t end = at + part.len;
     enum rc rc = string_edit_begin(&edit, key, end, err);
     while (rc == RC_OK && part.len > 0) {

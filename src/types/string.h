@@ -59,7 +59,7 @@ const char *string_encoding(const struct key *key);
 enum rc string_set(struct key *key, struct bytes value, uint64_t expire_ms,
                    struct err *err) NODISCARD;
 /* Overwrites from `at` on, and grows: with zeros if `at` is behind the end. Makes the key if there
- * is none; an empty part does nothing. RC_TOO_BIG: STRING_TOO_LONG. */
+ * is none; an empty part does nothing. RC_INVALID: STRING_TOO_LONG. */
 enum rc string_write(struct key *key, uint64_t at, struct bytes part, struct err *err) NODISCARD;
 /* RC_INVALID with Redis's texts: not a number, or the sum would be none. */
 enum rc string_add_int(struct key *key, int64_t delta, int64_t *ret_sum, struct err *err) NODISCARD;

@@ -16,7 +16,7 @@ enum rc lcs_check(uint64_t a_len, uint64_t b_len, struct err *err)
     ASSERT(a_len < UINT32_MAX);
     ASSERT(b_len < UINT32_MAX);
     if (cell_count(a_len, b_len) > TABLE_BYTES_MAX / sizeof(uint32_t))
-        return err_set(err, RC_TOO_BIG,
+        return err_set(err, RC_INVALID,
                        "Insufficient memory, transient memory for LCS exceeds proto-max-bulk-len");
     return RC_OK;
 }

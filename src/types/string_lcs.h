@@ -15,7 +15,7 @@ struct lcs_match { /* bytes that follow each other in both */
     size_t a_from, b_from, len;
 };
 
-/* RC_TOO_BIG, RC_NOMEM with Redis's texts; the product of the lengths is limited. */
+/* RC_INVALID, RC_NOMEM with Redis's texts; the product of the lengths is limited. */
 enum rc lcs_check(uint64_t a_len, uint64_t b_len, struct err *err) NODISCARD;
 enum rc lcs_init(struct lcs *lcs, struct arena *arena, struct bytes a, struct bytes b,
                  struct err *err) NODISCARD;

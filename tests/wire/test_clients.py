@@ -158,7 +158,7 @@ def test_databases_and_passwords(start):
     server = start("--requirepass", "secret")
     with pytest.raises(redis.AuthenticationError):
         server.client().ping()
-    with pytest.raises(redis.AuthenticationError):
+    with pytest.raises(redis.ResponseError, match="^WRONGPASS"):
         server.client(password="wrong").ping()
     assert server.client(password="secret", db=3, client_name="me").set("k", "three")
     assert server.client(password="secret").get("k") is None

@@ -445,10 +445,10 @@ TEST(string_over_the_limit_is_refused)
     struct kv_fix fix;
     kv_fix_init(&fix);
     struct call call = {.name = "k", .at = STRING_BYTES_MAX, .value = BYTES("x")};
-    ASSERT_RC(kv_fix_run(&fix, write_body, &call), RC_TOO_BIG);
+    ASSERT_RC(kv_fix_run(&fix, write_body, &call), RC_INVALID);
     ASSERT_STR(fix.err.text, STRING_TOO_LONG);
     call.at = UINT64_MAX;
-    ASSERT_RC(kv_fix_run(&fix, write_body, &call), RC_TOO_BIG);
+    ASSERT_RC(kv_fix_run(&fix, write_body, &call), RC_INVALID);
     ASSERT_EQ(type_of(&fix, "k"), 0);
     kv_fix_done(&fix);
 }

@@ -45,8 +45,8 @@ TEST(lcs_over_the_limit_is_refused)
 {
     struct err err = {0};
     ASSERT_OK(lcs_check(11584, 11584, &err), &err);
-    ASSERT_RC(lcs_check(11585, 11585, &err), RC_TOO_BIG);
-    ASSERT_RC(lcs_check(STRING_BYTES_MAX, STRING_BYTES_MAX, &err), RC_TOO_BIG);
+    ASSERT_RC(lcs_check(11585, 11585, &err), RC_INVALID);
+    ASSERT_RC(lcs_check(STRING_BYTES_MAX, STRING_BYTES_MAX, &err), RC_INVALID);
 }
 
 TEST(lcs_matches_add_up_to_its_length_and_are_in_both)

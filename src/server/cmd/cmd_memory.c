@@ -1,0 +1,108 @@
+/* MEMORY: what a key, and everything, takes in memory. */
+#include "server/server_int.h"
+
+#include "base/mem.h"
+
+#include "base/banned.h"
+
+enum {
+    SAMPLES_USUAL = 5,
+    ROW_HEAD_BYTES = 12,   /* of a single row, and its slot in the table */
+    TABLE_SLOT_BYTES = 12, /* a bucket's share */
+    ENTRY_BYTES = 8,       /* of a row in a block */
+};
+
+/* The average of the first `samples` rows, times their number; rows that are cold count as well: they
+ * are what the key would take. */
+static enum rc rows_bytes(struct cmd_ctx *ctx, const struct key *key, uint64_t samples,
+                          uint64_t *ret_bytes)
+{
+    struct store_walk walk;
+    struct bytes suffix, value;
+    uint64_t bytes = 0, seen = 0;
+    enum rc rc = RC_OK;
+    store_walk_init(&walk, ctx->kv->store, key_rows(key), false);
+    while (rc == RC_OK && (samples == 0 || seen < samples)) {
+        rc = store_walk_next(&walk, &suffix, &value, ctx->err);
+        if (rc == RC_OK) {
+            bytes += suffix.len + value.len + ENTRY_BYTES;
+            seen++;
+        }
+    }
+    store_walk_done(&walk);
+    if (rc != RC_OK && rc != RC_NOT_FOUND)
+        return rc;
+    uint64_t rows = key->meta.type == TYPE_ZSET ? 2 * key->meta.count : key->meta.count;
+    *ret_bytes = seen == 0 ? 0 : rows > seen ? bytes * rows / seen : bytes;
+    return RC_OK;
+}
+
+enum rc cmd_memory_usage(struct cmd_ctx *ctx)
+{
+    struct key key;
+    int64_t samples = SAMPLES_USUAL;
+    uint64_t bytes = 0;
+    if (ctx->argc == 5 && cmd_arg_is(ctx->argv[3], "SAMPLES")) {
+        enum rc rc = cmd_int_range(ctx, 4, 0, INT64_MAX, "syntax error", &samples);
+        if (rc != RC_OK)
+            return rc;
+    } else if (ctx->argc != 3) {
+        return cmd_syntax_error(ctx);
+    }
+    enum rc rc = key_write(ctx->ns, ctx->argv[2], KEY_ANY, &key, ctx->err);
+    if (rc != RC_OK)
+        return rc;
+    if (!key.exists) {
+        resp_add_null(ctx->reply);
+        return RC_OK;
+    }
+    size_t row = ROW_HEAD_BYTES + key.name.len + META_HEAD_BYTES + key.meta.extra.len;
+    if (key.meta.type != TYPE_STRING)
+        rc = rows_bytes(ctx, &key, (uint64_t)samples, &bytes);
+    if (rc == RC_OK)
+        resp_add_int(ctx->reply, (int64_t)(bytes + mem_class_bytes(row) + TABLE_SLOT_BYTES));
+    return rc;
+}
+
+static void stat_add(struct resp_out *reply, const char *name, uint64_t value)
+{
+    resp_add_text(reply, name);
+    resp_add_int(reply, (int64_t)value);
+}
+
+enum rc cmd_memory_stats(struct cmd_ctx *ctx)
+{
+    struct store_stats stats;
+    int64_t keys = 0;
+    store_stats(ctx->server->store, &stats);
+    for (size_t i = 0; i < ctx->kv->ns_count; i++)
+        keys += ctx->kv->ns[i] ? ns_key_count(ctx->kv->ns[i]) : 0;
+    resp_add_map(ctx->reply, 7);
+    stat_add(ctx->reply, "total.allocated", stats.hot_bytes);
+    stat_add(ctx->reply, "dataset.bytes", stats.hot_bytes);
+    stat_add(ctx->reply, "dataset.dirty", stats.dirty_bytes);
+    stat_add(ctx->reply, "dataset.pinned", stats.pinned_bytes);
+    stat_add(ctx->reply, "engine.cache", stats.engine.cache_bytes);
+    stat_add(ctx->reply, "keys.count", (uint64_t)keys);
+    stat_add(ctx->reply, "allocator.resident", mem_resident_bytes());
+    return RC_OK;
+}
+
+enum rc cmd_memory_purge(struct cmd_ctx *ctx)
+{
+    mem_trim();
+    resp_add_status(ctx->reply, "OK");
+    return RC_OK;
+}
+
+enum rc cmd_memory_doctor(struct cmd_ctx *ctx)
+{
+    struct store_stats stats;
+    store_stats(ctx->server->store, &stats);
+    const char *text = stats.flush_reason[0]   ? stats.flush_reason
+                       : stats.flush_braked    ? "The flush waits for the engine's compaction."
+                       : stats.journal.disk_low ? "The disk is below its reserve."
+                                                : "Memory is within hot-memory; nothing to say.";
+    resp_add_verbatim(ctx->reply, bytes_of(text, strlen(text)));
+    return RC_OK;
+}
