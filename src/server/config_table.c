@@ -72,7 +72,7 @@ static const struct config_row rows[] = {
 
     {"dir", NULL, "Data", CONFIG_TEXT, LIVE_NO, FIELD(dir), "./data", 1, CONFIG_VALUE_BYTES_MAX,
      .help = "where the data is; made if it is missing"},
-    {"hot-memory", "maxmemory", "Data", CONFIG_SIZE, LIVE_NO, FIELD(hot_memory_bytes), "1gb", MB,
+    {"hot-memory", "maxmemory", "Data", CONFIG_SIZE, LIVE, FIELD(hot_memory_bytes), "1gb", MB,
      16 * TB, .help = "memory for hot data; what does not fit is on disk"},
     {"maxmemory-policy", NULL, "Data", CONFIG_FIXED, LIVE, .start = "noeviction",
      .help = "noeviction, always: no key is removed because memory is short",

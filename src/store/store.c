@@ -221,6 +221,35 @@ static enum rc row_get(struct store *store, struct store_group group, struct byt
     return RC_OK;
 }
 
+/* Seeks, and remembers where that was. */
+static const struct tree_pos *row_seek(struct store *store, struct hot_group *group,
+                                       struct bytes suffix)
+{
+    tree_seek(&group->tree, suffix, &store->sought.pos);
+    store->sought.group = NULL;
+    if (suffix.len <= STORE_SOUGHT_BYTES) {
+        store->sought.group = group;
+        store->sought.change = store->change_count;
+        store->sought.suffix_len = suffix.len;
+        if (suffix.len > 0)
+            memcpy(store->sought.suffix, suffix.ptr, suffix.len);
+    }
+    return &store->sought.pos;
+}
+
+/* Where the last read of this very row has looked, if nothing has changed since. */
+static struct tree_pos *row_sought(struct store *store, struct store_group group,
+                                   struct bytes suffix)
+{
+    const struct hot_group *found = store->sought.group;
+    if (!found || store->sought.change != store->change_count ||
+        !bytes_eq(bytes_of(store->sought.suffix, store->sought.suffix_len), suffix) ||
+        hot_head_slot(&found->head) != slot_of(store, group.prefix) ||
+        !bytes_eq(hot_group_key(found), group.key))
+        return NULL;
+    return &store->sought.pos;
+}
+
 enum rc store_get(struct store *store, struct store_group group, struct bytes suffix,
                   struct bytes *ret_value, struct err *err)
 {
@@ -251,18 +280,20 @@ enum rc store_get_packed(struct store *store, struct store_group group, struct b
     }
     if (!found)
         return RC_NOT_FOUND;
-    struct tree_pos pos;
-    tree_seek(&found->tree, suffix, &pos);
-    if (pos.exact) {
-        struct entry entry = block_entry(pos.block, pos.index);
-        pos.block->ref = 1;
+    const struct tree_pos *pos = row_seek(store, found, suffix);
+    if (pos->exact) {
+        struct entry entry = block_entry(pos->block, pos->index);
+        pos->block->ref = 1;
         if (entry.flags & ENTRY_TOMB)
             return RC_NOT_FOUND;
         *ret_packed = entry.value;
         return RC_OK;
     }
-    tree_settle(&found->tree, &pos);
-    if (!tree_gap(&found->tree, &pos))
+    if (tree_complete(&found->tree))
+        return RC_NOT_FOUND;
+    struct tree_pos place = *pos;
+    tree_settle(&found->tree, &place);
+    if (!tree_gap(&found->tree, &place))
         return RC_NOT_FOUND;
     store->cold_count++;
     return store__cold(store, group, suffix, STORE_WANT_ROW, false, err);
@@ -317,16 +348,16 @@ static void tree_undo_add(struct store *store, struct hot_group *group, size_t o
 }
 
 enum rc store__tree_put(struct store *store, uint32_t prefix, struct bytes key, struct bytes suffix,
-                        size_t offset, struct bytes value, struct err *err)
+                        size_t offset, struct bytes value, struct tree_pos *pos, struct err *err)
 {
     struct bytes packed;
     enum rc rc = value_pack(store, prefix, key, suffix, value, &packed, err);
     if (rc != RC_OK)
         return rc;
-    struct hot_group *group = store__group(store, prefix, key);
+    struct hot_group *group = pos ? store->sought.group : store__group(store, prefix, key);
     struct tree_old old;
-    rc =
-        tree_put(&group->tree, &store->hot.meter, store->stamp, suffix, packed, &store->keep, &old);
+    rc = tree_put_at(&group->tree, &store->hot.meter, store->stamp, suffix, packed, pos,
+                     &store->keep, &old);
     if (rc != RC_OK)
         return err_set(err, rc, "could not allocate memory for a row of %zu bytes",
                        suffix.len + packed.len);
@@ -335,12 +366,13 @@ enum rc store__tree_put(struct store *store, uint32_t prefix, struct bytes key, 
 }
 
 enum rc store__tree_delete(struct store *store, uint32_t prefix, struct bytes key,
-                           struct bytes suffix, size_t offset, struct err *err)
+                           struct bytes suffix, size_t offset, struct tree_pos *pos,
+                           struct err *err)
 {
-    struct hot_group *group = store__group(store, prefix, key);
+    struct hot_group *group = pos ? store->sought.group : store__group(store, prefix, key);
     struct tree_old old;
-    enum rc rc =
-        tree_delete(&group->tree, &store->hot.meter, store->stamp, suffix, &store->keep, &old);
+    enum rc rc = tree_delete_at(&group->tree, &store->hot.meter, store->stamp, suffix, pos,
+                                &store->keep, &old);
     if (rc == RC_NOMEM)
         return err_set(err, rc, "could not allocate memory for a deleted row");
     if (rc != RC_OK)
@@ -415,6 +447,7 @@ enum rc store_put(struct store *store, struct store_group group, struct bytes su
         return err_set(err, RC_TOO_BIG, "a value of %zu bytes is over the limit of %d", value.len,
                        STORE_VALUE_BYTES_MAX);
     struct record_mark mark;
+    struct tree_pos *pos = row_sought(store, group, suffix);
     rc = record_change(store, RECORD_PUT, group, suffix, value, &mark, err);
     if (rc != RC_OK)
         return rc;
@@ -427,7 +460,7 @@ enum rc store_put(struct store *store, struct store_group group, struct bytes su
         size_t offset = body->len - value.len - uvarint_len(value.len) - suffix.len;
         suffix = bytes_of(body->ptr + offset, suffix.len);
         value = bytes_of(body->ptr + body->len - value.len, value.len);
-        rc = store__tree_put(store, group.prefix, group.key, suffix, offset, value, err);
+        rc = store__tree_put(store, group.prefix, group.key, suffix, offset, value, pos, err);
     }
     if (rc != RC_OK)
         record_cut(store, mark);
@@ -461,7 +494,8 @@ enum rc store_delete(struct store *store, struct store_group group, struct bytes
     if (space_of(store, group.prefix)->kind == SPACE_WHOLE)
         return row_delete(store, group, err);
     struct hot_group *found;
-    if (store__group_find(store, group, &found) == RC_OK && !found)
+    struct tree_pos *pos = row_sought(store, group, suffix);
+    if (!pos && store__group_find(store, group, &found) == RC_OK && !found)
         return RC_NOT_FOUND;
     struct record_mark mark;
     rc = record_change(store, RECORD_DELETE, group, suffix, bytes_of("", 0), &mark, err);
@@ -469,7 +503,7 @@ enum rc store_delete(struct store *store, struct store_group group, struct bytes
         return rc;
     size_t offset = store->writer.body.len - suffix.len;
     suffix = bytes_of(store->writer.body.ptr + offset, suffix.len); /* as in store_put() */
-    rc = store__tree_delete(store, group.prefix, group.key, suffix, offset, err);
+    rc = store__tree_delete(store, group.prefix, group.key, suffix, offset, pos, err);
     if (rc != RC_OK)
         record_cut(store, mark);
     return rc;

@@ -78,6 +78,8 @@ struct gap_hint {
     uint8_t suffix[GAP_HINT_BYTES_MAX];
 };
 
+enum { STORE_SOUGHT_BYTES = 64 };
+
 struct store {
     struct store_options options; /* pointers resolved; dir is owned */
     char *dir, *journal_dir, *engine_dir, *scratch_dir;
@@ -112,6 +114,13 @@ struct store {
     size_t commit_keep_len;
     uint32_t commit_ordinal;
     uint64_t change_count; /* of the hot tier's structure: walks look at it */
+    struct {
+        struct hot_group *group;
+        uint64_t change; /* it is good while the store's change count is this */
+        size_t suffix_len;
+        uint8_t suffix[STORE_SOUGHT_BYTES];
+        struct tree_pos pos;
+    } sought; /* by the last read: a change of the same row need not search again */
 
     struct store_counter *counter;
     size_t counter_count;
@@ -145,9 +154,11 @@ void store__notify(void *store); /* any thread */
 enum rc store__row_put(struct store *store, uint32_t prefix, struct bytes key, struct bytes value,
                        bool tomb, struct err *err) NODISCARD;
 enum rc store__tree_put(struct store *store, uint32_t prefix, struct bytes key, struct bytes suffix,
-                        size_t offset, struct bytes value, struct err *err) NODISCARD;
+                        size_t offset, struct bytes value, struct tree_pos *pos,
+                        struct err *err) NODISCARD;
 enum rc store__tree_delete(struct store *store, uint32_t prefix, struct bytes key,
-                           struct bytes suffix, size_t offset, struct err *err) NODISCARD;
+                           struct bytes suffix, size_t offset, struct tree_pos *pos,
+                           struct err *err) NODISCARD;
 void store__group_drop(struct store *store, uint32_t prefix, struct bytes key);
 void store__prefix_drop(struct store *store, uint32_t prefix);
 void store__counter_add(struct store *store, uint32_t counter, int64_t delta);

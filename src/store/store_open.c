@@ -300,10 +300,11 @@ static enum rc replay_row(struct replay *replay, const struct record *record, st
     if (space->kind == SPACE_WHOLE)
         return store__row_put(store, replay->last_prefix, key, record->value, tomb, err);
     if (tomb) {
-        rc = store__tree_delete(store, replay->last_prefix, key, record->suffix, 0, err);
+        rc = store__tree_delete(store, replay->last_prefix, key, record->suffix, 0, NULL, err);
         return rc == RC_NOT_FOUND ? RC_OK : rc;
     }
-    return store__tree_put(store, replay->last_prefix, key, record->suffix, 0, record->value, err);
+    return store__tree_put(store, replay->last_prefix, key, record->suffix, 0, record->value, NULL,
+                           err);
 }
 
 static enum rc replay_record(struct replay *replay, const struct record *record, struct err *err)

@@ -199,7 +199,7 @@ static enum rc group_complete(struct store *store, struct store_group group, str
 enum rc store_nth(struct store *store, struct store_group group, uint64_t n,
                   struct bytes *ret_suffix, struct bytes *ret_value, struct err *err)
 {
-    struct tree *tree;
+    struct tree *tree = NULL;
     enum rc rc = group_complete(store, group, &tree, err);
     if (rc != RC_OK)
         return rc;
@@ -216,7 +216,7 @@ enum rc store_rank(struct store *store, struct store_group group, struct bytes s
                    uint64_t *ret_rank, struct err *err)
 {
     (void)err;
-    struct tree *tree;
+    struct tree *tree = NULL;
     enum rc rc = group_complete(store, group, &tree, err);
     if (rc != RC_OK)
         return rc;

@@ -501,29 +501,33 @@ static void pos_replace(struct tree *tree, struct meter *meter, uint32_t segment
                out);
 }
 
-enum rc tree_put(struct tree *tree, struct meter *meter, uint32_t segment, struct bytes suffix,
-                 struct bytes value, struct buf *keep, struct tree_old *ret_old)
+enum rc tree_put_at(struct tree *tree, struct meter *meter, uint32_t segment, struct bytes suffix,
+                    struct bytes value, struct tree_pos *pos, struct buf *keep,
+                    struct tree_old *ret_old)
 {
+    struct tree_pos place;
     struct block_out *out = NULL;
     if (!entry_fits_inline(suffix.len, value.len)) {
         out = block_out_new(suffix, value, segment, meter);
         if (!out)
             return RC_NOMEM;
     }
-    struct tree_pos pos;
-    tree_seek(tree, suffix, &pos);
-    if (pos.exact) {
-        struct entry entry = block_entry(pos.block, pos.index);
+    if (!pos) {
+        pos = &place;
+        tree_seek(tree, suffix, pos);
+    }
+    if (pos->exact) {
+        struct entry entry = block_entry(pos->block, pos->index);
         if (!old_keep(&entry, keep, ret_old)) {
             block_out_free(out, meter);
             return RC_NOMEM;
         }
-        pos_replace(tree, meter, segment, &pos, &entry, false, suffix, value, out, &ret_old->out);
+        pos_replace(tree, meter, segment, pos, &entry, false, suffix, value, out, &ret_old->out);
         return RC_OK;
     }
     *ret_old = (struct tree_old){.kind = TREE_OLD_NONE};
-    uint8_t gap = pos_gap(tree, &pos) ? ENTRY_GAP : 0;
-    pos_insert(tree, meter, segment, &pos, gap, suffix, value, out);
+    uint8_t gap = pos_gap(tree, pos) ? ENTRY_GAP : 0;
+    pos_insert(tree, meter, segment, pos, gap, suffix, value, out);
     return RC_OK;
 }
 
@@ -538,28 +542,32 @@ static bool tomb_out(struct meter *meter, uint32_t segment, struct bytes suffix,
     return *ret_out != NULL;
 }
 
-enum rc tree_delete(struct tree *tree, struct meter *meter, uint32_t segment, struct bytes suffix,
-                    struct buf *keep, struct tree_old *ret_old)
+enum rc tree_delete_at(struct tree *tree, struct meter *meter, uint32_t segment,
+                       struct bytes suffix, struct tree_pos *pos, struct buf *keep,
+                       struct tree_old *ret_old)
 {
-    struct tree_pos pos;
-    tree_seek(tree, suffix, &pos);
-    if (!pos.exact) {
-        if (!pos_gap(tree, &pos))
+    struct tree_pos place;
+    if (!pos) {
+        pos = &place;
+        tree_seek(tree, suffix, pos);
+    }
+    if (!pos->exact) {
+        if (!pos_gap(tree, pos))
             return RC_NOT_FOUND;
         struct block_out *out;
         if (!tomb_out(meter, segment, suffix, &out))
             return RC_NOMEM;
         *ret_old = (struct tree_old){.kind = TREE_OLD_NONE};
-        pos_insert(tree, meter, segment, &pos, ENTRY_TOMB | ENTRY_GAP, suffix, suffix, out);
+        pos_insert(tree, meter, segment, pos, ENTRY_TOMB | ENTRY_GAP, suffix, suffix, out);
         return RC_OK;
     }
-    struct entry entry = block_entry(pos.block, pos.index);
+    struct entry entry = block_entry(pos->block, pos->index);
     if (entry.flags & ENTRY_TOMB)
         return RC_NOT_FOUND;
-    if (!(entry.flags & ENTRY_GAP) && !pos_gap_after(tree, &pos)) {
+    if (!(entry.flags & ENTRY_GAP) && !pos_gap_after(tree, pos)) {
         if (!old_keep(&entry, keep, ret_old))
             return RC_NOMEM;
-        pos_cut(tree, meter, segment, &pos, &ret_old->out);
+        pos_cut(tree, meter, segment, pos, &ret_old->out);
         return RC_OK;
     }
     struct block_out *out;
@@ -569,7 +577,7 @@ enum rc tree_delete(struct tree *tree, struct meter *meter, uint32_t segment, st
         block_out_free(out, meter);
         return RC_NOMEM;
     }
-    pos_replace(tree, meter, segment, &pos, &entry, true, suffix, suffix, out, &ret_old->out);
+    pos_replace(tree, meter, segment, pos, &entry, true, suffix, suffix, out, &ret_old->out);
     return RC_OK;
 }
 

@@ -84,12 +84,26 @@ bool tree_nth(const struct tree *tree, uint64_t n, struct tree_pos *ret_pos);
 uint64_t tree_rank(const struct tree *tree, const struct tree_pos *pos);
 
 /* Changes. `segment` stamps what they touch. Old inline values are appended to keep. RC_NOMEM
- * leaves everything as it was. */
-enum rc tree_put(struct tree *tree, struct meter *meter, uint32_t segment, struct bytes suffix,
-                 struct bytes value, struct buf *keep, struct tree_old *ret_old) NODISCARD;
+ * leaves everything as it was. `pos`: where tree_seek() of this suffix has been, and nothing has
+ * changed since; it is used up. NULL: search. */
+enum rc tree_put_at(struct tree *tree, struct meter *meter, uint32_t segment, struct bytes suffix,
+                    struct bytes value, struct tree_pos *pos, struct buf *keep,
+                    struct tree_old *ret_old) NODISCARD;
 /* RC_NOT_FOUND: known to be absent, nothing changed. */
-enum rc tree_delete(struct tree *tree, struct meter *meter, uint32_t segment, struct bytes suffix,
-                    struct buf *keep, struct tree_old *ret_old) NODISCARD;
+enum rc tree_delete_at(struct tree *tree, struct meter *meter, uint32_t segment,
+                       struct bytes suffix, struct tree_pos *pos, struct buf *keep,
+                       struct tree_old *ret_old) NODISCARD;
+static inline enum rc tree_put(struct tree *tree, struct meter *meter, uint32_t segment,
+                               struct bytes suffix, struct bytes value, struct buf *keep,
+                               struct tree_old *ret_old)
+{
+    return tree_put_at(tree, meter, segment, suffix, value, NULL, keep, ret_old);
+}
+static inline enum rc tree_delete(struct tree *tree, struct meter *meter, uint32_t segment,
+                                  struct bytes suffix, struct buf *keep, struct tree_old *ret_old)
+{
+    return tree_delete_at(tree, meter, segment, suffix, NULL, keep, ret_old);
+}
 /* Takes a put or delete of this suffix back. Takes old->out. Never fails for rows that were there.
  */
 void tree_undo(struct tree *tree, struct meter *meter, uint32_t segment, struct bytes suffix,

@@ -97,12 +97,12 @@ static bool name_is_good(struct bytes name)
 
 enum rc names_register(struct kv *kv, struct bytes name, uint32_t index, struct err *err)
 {
-    enum rc rc = kv_ns_check(kv, index, name, err);
-    if (rc != RC_OK)
-        return rc;
     if (!name_is_good(name))
         return err_set(err, RC_INVALID,
                        "a namespace is named group.service, of letters, digits, '-' and '_'");
+    enum rc rc = kv_ns_check(kv, index, name, err);
+    if (rc != RC_OK)
+        return rc;
     struct ns *home;
     store_undo(kv->store);
     rc = kv_ns_open(kv, KV_NS_NOWHERE, name, &home, err);

@@ -164,6 +164,12 @@ enum rc string_get_range(const struct key *key, uint64_t from, uint64_t end,
 
 enum rc string_get(const struct key *key, struct bytes *ret_value, struct err *err)
 {
+    struct bytes extra = key->meta.extra;
+    if (LIKELY(key->exists && key->meta.type == TYPE_STRING &&
+               extra.len <= STRING_PLAIN_BYTES_MAX)) { /* almost always: GET hangs on it */
+        *ret_value = extra;
+        return RC_OK;
+    }
     uint64_t len;
     enum rc rc = string_len(key, &len, err);
     if (rc != RC_OK)

@@ -12,8 +12,8 @@
  * its last rows go with it.
  *
  * Elements of every kind of range are an interval of rows, a zset_span, that a zset_walk reads from
- * either end. Walks of up to ZSET_WALK_MAX elements load the pages they touch, longer ones the whole
- * group.
+ * either end. Walks of up to ZSET_WALK_MAX elements load the pages they touch, longer ones the
+ * whole group.
  *
  * Ownership: members are borrowed until the next change or the next call of this file.
  * Threads: the executor. */
@@ -104,9 +104,10 @@ enum rc zset_span_after(struct kv *kv, struct bytes member, struct zset_span *re
                         struct err *err) NODISCARD;
 enum rc zset_span_scores(struct kv *kv, const struct zset_scores *scores,
                          struct zset_span *ret_span, struct err *err) NODISCARD;
-/* Means something where all scores are equal, as in Redis. */
-enum rc zset_span_lex(const struct key *key, const struct zset_lex *lex, struct zset_span *ret_span,
-                      struct err *err) NODISCARD;
+/* Means something where all scores are equal, as in Redis; `reverse` matters only where they are
+ * not. */
+enum rc zset_span_lex(const struct key *key, const struct zset_lex *lex, bool reverse,
+                      struct zset_span *ret_span, struct err *err) NODISCARD;
 enum rc zset_count(const struct key *key, struct zset_span span, uint64_t *ret_count,
                    struct err *err) NODISCARD;
 /* Removes the elements of an interval in order of scores. */

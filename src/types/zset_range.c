@@ -83,30 +83,90 @@ static enum rc end_item(const struct key *key, bool last, struct zset_item *ret_
     return rc == RC_NOT_FOUND ? count_corrupt(err) : rc;
 }
 
-/* One end of a lex range; `last`: the upper one. */
-static enum rc lex_bound(const struct key *key, struct bytes member, enum zset_lex_kind kind,
-                         bool last, struct bytes *ret_bound, struct err *err)
+/* ---- lex ranges ---- */
+
+static bool is_below(const struct zset_lex *lex, struct bytes member)
 {
-    struct zset_item item;
-    uint8_t head[ZSET_HEAD_BYTES];
-    if (kind == ZSET_LEX_FIRST || kind == ZSET_LEX_LAST) {
-        *ret_bound = edge(kind == ZSET_LEX_FIRST ? ZSET_SCORE_ROWS : ZSET_ROWS_END);
-        return RC_OK;
-    }
-    enum rc rc = end_item(key, last, &item, err);
-    if (rc != RC_OK)
-        return rc;
-    head_put(head, order_from_double(item.score));
-    bool behind = last == (kind == ZSET_LEX_CLOSED);
-    return bound(key->ns->kv, bytes_of(head, sizeof head), member, behind, ret_bound, err);
+    int order = bytes_cmp(member, lex->min);
+    return lex->min_kind == ZSET_LEX_LAST || (lex->min_kind == ZSET_LEX_CLOSED && order < 0) ||
+           (lex->min_kind == ZSET_LEX_OPEN && order <= 0);
 }
 
-enum rc zset_span_lex(const struct key *key, const struct zset_lex *lex, struct zset_span *ret_span,
-                      struct err *err)
+static bool is_above(const struct zset_lex *lex, struct bytes member)
 {
-    enum rc rc = lex_bound(key, lex->min, lex->min_kind, false, &ret_span->low, err);
-    enum rc high_rc = lex_bound(key, lex->max, lex->max_kind, true, &ret_span->high, err);
-    return rc != RC_OK ? rc : high_rc; /* both ends are asked for before RC_COLD */
+    int order = bytes_cmp(member, lex->max);
+    return lex->max_kind == ZSET_LEX_FIRST || (lex->max_kind == ZSET_LEX_CLOSED && order > 0) ||
+           (lex->max_kind == ZSET_LEX_OPEN && order >= 0);
+}
+
+/* All scores are equal. */
+static enum rc lex_bounds(struct kv *kv, const struct zset_lex *lex, double score,
+                          struct zset_span *ret_span, struct err *err)
+{
+    uint8_t bytes[ZSET_HEAD_BYTES];
+    struct bytes head = bytes_of(bytes, sizeof bytes);
+    enum rc rc = RC_OK;
+    head_put(bytes, order_from_double(score));
+    ret_span->low = edge(lex->min_kind == ZSET_LEX_LAST ? ZSET_ROWS_END : ZSET_SCORE_ROWS);
+    ret_span->high = edge(lex->max_kind == ZSET_LEX_FIRST ? ZSET_SCORE_ROWS : ZSET_ROWS_END);
+    if (lex->min_kind <= ZSET_LEX_OPEN)
+        rc = bound(kv, head, lex->min, lex->min_kind == ZSET_LEX_OPEN, &ret_span->low, err);
+    if (rc == RC_OK && lex->max_kind <= ZSET_LEX_OPEN)
+        rc = bound(kv, head, lex->max, lex->max_kind == ZSET_LEX_CLOSED, &ret_span->high, err);
+    return rc;
+}
+
+/* Scores differ, and members are in no order: what Redis answers for a listpack, the elements from
+ * the first that is not before the range up to the first that is behind it, seen from where the
+ * command begins. */
+static enum rc lex_search(const struct key *key, const struct zset_lex *lex, bool reverse,
+                          struct zset_span *ret_span, struct err *err)
+{
+    CLEANUP(zset_walk_done) struct zset_walk walk;
+    struct zset_item item;
+    bool inside = false;
+    struct bytes *begin = reverse ? &ret_span->high : &ret_span->low;
+    struct bytes *end = reverse ? &ret_span->low : &ret_span->high;
+    *ret_span = (struct zset_span){edge(ZSET_SCORE_ROWS), edge(ZSET_SCORE_ROWS)};
+    enum rc rc = zset_walk_init(&walk, key, zset_span_by_score(), reverse, err);
+    while (rc == RC_OK) {
+        rc = zset_walk_next(&walk, &item, err);
+        if (rc != RC_OK)
+            break;
+        bool below = is_below(lex, item.member), above = is_above(lex, item.member);
+        struct bytes suffix = buf_bytes(&walk.rows.at);
+        if (!inside && !(reverse ? above : below)) {
+            if (reverse ? below : above)
+                return RC_OK; /* none */
+            inside = true;
+            rc = bound(key->ns->kv, suffix, BYTES(""), reverse, begin, err);
+        } else if (inside && (reverse ? below : above)) {
+            return bound(key->ns->kv, suffix, BYTES(""), reverse, end, err);
+        }
+    }
+    if (rc != RC_NOT_FOUND)
+        return rc;
+    if (inside)
+        *end = edge(reverse ? ZSET_SCORE_ROWS : ZSET_ROWS_END);
+    return RC_OK;
+}
+
+enum rc zset_span_lex(const struct key *key, const struct zset_lex *lex, bool reverse,
+                      struct zset_span *ret_span, struct err *err)
+{
+    struct zset_item first, last;
+    enum rc first_rc = end_item(key, false, &first, err);
+    enum rc rc = end_item(key, true, &last, err); /* both are asked for before RC_COLD */
+    if (first_rc != RC_OK)
+        return first_rc;
+    if (rc != RC_OK)
+        return rc;
+    if (first.score == last.score)
+        return lex_bounds(key->ns->kv, lex, first.score, ret_span, err);
+    if (!is_below(lex, last.member) && !is_above(lex, first.member))
+        return lex_search(key, lex, reverse, ret_span, err);
+    *ret_span = (struct zset_span){edge(ZSET_SCORE_ROWS), edge(ZSET_SCORE_ROWS)};
+    return RC_OK;
 }
 
 /* ---- walks ---- */

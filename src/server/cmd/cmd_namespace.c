@@ -12,6 +12,8 @@ enum rc cmd_namespace_register(struct cmd_ctx *ctx)
     enum rc rc = cmd_int_range(ctx, 3, 0, KV_NS_MAX - 1, "DB index is out of range", &index);
     if (rc == RC_OK)
         rc = names_register(ctx->kv, ctx->argv[2], (uint32_t)index, ctx->err);
+    if (rc == RC_BUSY) /* to a client that word speaks of scripts */
+        return RC_INVALID;
     if (rc == RC_OK)
         resp_add_status(ctx->reply, "OK");
     return rc;
@@ -51,7 +53,7 @@ enum rc cmd_namespace_drop(struct cmd_ctx *ctx)
         return cmd_error(ctx, "no such namespace");
     for (const struct conn *conn = ctx->server->conns; conn; conn = conn->next)
         if (conn->ns == ns)
-            return err_set(ctx->err, RC_BUSY, "a client has selected the namespace");
+            return cmd_error(ctx, "a client has selected the namespace");
     enum rc rc = names_drop(ns, ctx->err);
     if (rc == RC_OK)
         resp_add_status(ctx->reply, "OK");

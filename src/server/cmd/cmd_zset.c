@@ -337,6 +337,7 @@ enum rc cmd_zrandmember(struct cmd_ctx *ctx)
 struct zscan {
     uint64_t cursor;
     uint64_t count_max;
+    bool whole; /* as Redis scans a listpack: all at once, in order of scores */
     bool has_pattern;
     struct bytes pattern;
 };
@@ -364,16 +365,29 @@ static enum rc zscan_options(struct cmd_ctx *ctx, struct zscan *scan)
     return RC_OK;
 }
 
-static void zscan_reply(struct cmd_ctx *ctx, uint64_t cursor, const struct zset_items *items)
+/* As text for RESP3 clients as well. What Redis keeps in a listpack it answers as integers where it
+ * can, also where other commands write an exponent. */
+static void zscan_score_add(struct resp_out *reply, double score, bool from_listpack)
+{
+    const double integer_max = (double)(INT64_MAX / 2);
+    char text[NUMBER_DOUBLE_BYTES];
+    if (from_listpack && score >= -integer_max && score <= integer_max &&
+        score == (double)(int64_t)score) {
+        resp_add_int_text(reply, (int64_t)score);
+        return;
+    }
+    resp_add_bulk(reply, bytes_of(text, number_double_text(text, score)));
+}
+
+static void zscan_reply(struct cmd_ctx *ctx, uint64_t cursor, const struct zset_items *items,
+                        bool from_listpack)
 {
     resp_add_array(ctx->reply, 2);
     resp_add_int_text(ctx->reply, (int64_t)cursor);
     resp_add_array(ctx->reply, 2 * items->count);
     for (size_t i = 0; i < items->count; i++) {
-        char text[NUMBER_DOUBLE_BYTES]; /* RESP3 clients get a text here as well */
-        size_t len = number_double_text(text, items->item[i].score);
         resp_add_bulk(ctx->reply, items->item[i].member);
-        resp_add_bulk(ctx->reply, bytes_of(text, len));
+        zscan_score_add(ctx->reply, items->item[i].score, from_listpack);
     }
 }
 
@@ -396,7 +410,7 @@ static enum rc zscan_page(struct cmd_ctx *ctx, const struct zscan *scan, const s
     if (rc != RC_OK && rc != RC_NOT_FOUND)
         return rc;
     bool has_more = rc == RC_OK && zset_walk_next(&walk, &item, ctx->err) != RC_NOT_FOUND;
-    zscan_reply(ctx, has_more ? scan_cursor_keep(ctx->kv, last) : 0, &items);
+    zscan_reply(ctx, has_more ? scan_cursor_keep(ctx->kv, last) : 0, &items, scan->whole);
     return RC_OK;
 }
 
@@ -412,13 +426,14 @@ enum rc cmd_zscan(struct cmd_ctx *ctx)
     if (rc != RC_OK)
         return rc;
     if (!key.exists) { /* Redis looks at the options only if there is something to scan */
-        zscan_reply(ctx, 0, &(struct zset_items){0});
+        zscan_reply(ctx, 0, &(struct zset_items){0}, false);
         return RC_OK;
     }
     rc = zscan_options(ctx, &scan);
     if (rc != RC_OK)
         return rc;
-    if (key.meta.count <= ZSET_LISTPACK_COUNT_MAX) { /* as Redis scans a listpack: all, in order */
+    scan.whole = key.meta.count <= ZSET_LISTPACK_COUNT_MAX;
+    if (scan.whole) {
         scan.count_max = UINT64_MAX;
         return zscan_page(ctx, &scan, &key, zset_span_by_score());
     }

@@ -128,7 +128,7 @@ static enum rc range_span(const struct key *key, const struct range *range,
 {
     if (range->kind == RANGE_SCORE)
         return zset_span_scores(key->ns->kv, &range->as.scores, ret_span, err);
-    return zset_span_lex(key, &range->as.lex, ret_span, err);
+    return zset_span_lex(key, &range->as.lex, range->reverse, ret_span, err);
 }
 
 /* ---- reading ---- */

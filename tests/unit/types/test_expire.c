@@ -36,9 +36,8 @@ static void on_safe(void *arg, enum rc rc)
 
 static void sweep_start(struct sweep_fix *fix)
 {
-    struct tasks_options tasks = {.store = fix->kv.store,
-                                  .clock = &fix->kv.clock,
-                                  .durability = DURABILITY_EVERYSEC};
+    struct tasks_options tasks = {
+        .store = fix->kv.store, .clock = &fix->kv.clock, .durability = DURABILITY_EVERYSEC};
     fix->tasks = tasks_new(&tasks);
     struct expire_options options = {.kv = &fix->kv.kv,
                                      .tasks = fix->tasks,

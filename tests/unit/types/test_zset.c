@@ -87,7 +87,7 @@ static enum rc call_span(struct kv_fix *fix, struct call *call, const struct key
     if (call->scores)
         return zset_span_scores(&fix->kv, call->scores, &call->span, &fix->err);
     if (call->lex)
-        return zset_span_lex(key, call->lex, &call->span, &fix->err);
+        return zset_span_lex(key, call->lex, call->reverse, &call->span, &fix->err);
     if (!call->span.low.ptr)
         call->span = zset_span_by_score();
     return RC_OK;
@@ -398,6 +398,28 @@ TEST(lex_ranges_are_open_or_closed_or_without_end)
     ASSERT_OK(kv_fix_run(&fix, remove_span_body, &call), &fix.err);
     ASSERT_EQ(call.number, 2);
     ASSERT_STR(all(&fix, &call), "ba:0 c:0");
+    kv_fix_done(&fix);
+}
+
+TEST(a_lex_range_over_different_scores_ends_at_the_first_member_outside)
+{
+    struct kv_fix fix;
+    kv_fix_init(&fix);
+    add(&fix, "a", 0, 0);
+    add(&fix, "c", 1, 0);
+    add(&fix, "b", 2, 0);
+    add(&fix, "d", 3, 0);
+    struct zset_lex lex = {BYTES("a"), BYTES("b"), ZSET_LEX_CLOSED, ZSET_LEX_CLOSED};
+    struct call call = {.lex = &lex};
+    ASSERT_STR(range(&fix, &call), "a:0");
+    call = (struct call){.lex = &lex, .reverse = true};
+    ASSERT_STR(range(&fix, &call), "b:2 c:1 a:0"); /* only the lower end is looked at */
+    lex = (struct zset_lex){.min_kind = ZSET_LEX_FIRST, .max_kind = ZSET_LEX_LAST};
+    call = (struct call){.lex = &lex};
+    ASSERT_STR(range(&fix, &call), "a:0 c:1 b:2 d:3");
+    lex = (struct zset_lex){BYTES("e"), BYTES("f"), ZSET_LEX_CLOSED, ZSET_LEX_CLOSED};
+    call = (struct call){.lex = &lex};
+    ASSERT_STR(range(&fix, &call), "");
     kv_fix_done(&fix);
 }
 

@@ -86,12 +86,20 @@ class Pair:
         self.oracle = Terraced(terraced) if plain else Oracle()
         self.ours = None
         self.connections, self.ids = {}, {}
-        self.start_ours()
+        try:
+            self.start_ours()
+            self.ask_what_it_knows()
+        except Exception as error:
+            said = self.ours.stderr() if self.ours else ""
+            self.close()
+            raise RuntimeError(f"terraced did not survive the first questions: {error}\n{said[-6000:]}") from error
+
+    def ask_what_it_knows(self):
         self.missing = {name for name in WANTED | set(gen.ALL_NAMES) if not knows(self.ours.port, name)}
         if not self.has("FLUSHALL"):  # other databases could not be emptied
             self.missing |= {"SELECT", "MOVE", "COPY", "SWAPDB"}
         self.used = set()
-        self.reload = itself or self.link(1, 0).ask("DEBUG", "RELOAD") == ("+", b"OK")
+        self.reload = self.itself or self.link(1, 0).ask("DEBUG", "RELOAD") == ("+", b"OK")
 
     def start_ours(self):
         if self.ours:
@@ -146,19 +154,22 @@ class Pair:
         return int(found.group(1)) if found else None
 
     def cold_injected(self):
-        """How many reads of ours were made cold so far; None if it cannot do that."""
-        if self.link(1, "inject").ask("DEBUG", "COLD-INJECT", 0)[0] == "-":
-            return None
-        text = self.link(1, "inject").ask("INFO", "everything")[1]
-        found = re.search(rb"cold_injected:(\d+)", text)
-        return int(found.group(1)) if found else None
+        """Forgets a cold read that was asked for; how many were made so far, None if ours cannot do that."""
+        link = self.link(1, "inject")
+        link.send([(b"DEBUG", b"COLD-INJECT", b"0"), (b"INFO", b"tiers")])
+        done, text = link.reply(), link.reply()
+        found = re.search(rb"cold_injected:(\d+)", text[1])
+        return int(found.group(1)) if found and done[0] == "+" else None
 
-    def play(self, items, proto=2, inject=0):
-        """None, or the first Mismatch. inject: the store read of every command that answers cold."""
+    def play(self, items, proto=2, inject=0, reads=None):
+        """None, or the first Mismatch.
+
+        inject: the store read of every command that answers cold. reads: a dict to be given to plays of the
+        same items with inject 1, 2, 3 ...: commands that read less often are not asked again."""
         try:
-            return Play(self, items, proto, inject).run()
+            return Play(self, items, proto, inject, reads).run()
         except Closed as closed:
-            code = self.ours.process.poll()
+            code = self.ours.ended()
             oracle_code = self.oracle.process.poll()
             if oracle_code is not None:
                 raise RuntimeError(f"redis-server ended with {oracle_code}") from closed
@@ -172,10 +183,10 @@ class Pair:
 
 
 class Play:
-    def __init__(self, pair, items, proto, inject=0):
+    def __init__(self, pair, items, proto, inject, reads):
         self.pair, self.items, self.proto, self.inject = pair, items, proto, inject
-        self.in_multi = [False, False]  # after the steps that were made
-        self.armed_multi = [False, False]  # after the steps that were played, with inject
+        self.reads, self.ordinal = reads, 0  # the last read of a step that was made cold
+        self.in_multi = [False, False]
         self.queued = [[], []]
         self.found = None
         self.blocked = []
@@ -348,27 +359,42 @@ class Play:
     # -- what comes back --------------------------------------------------------------------------
 
     def chunk(self, steps):
-        if not steps:
+        """Plays steps of one client, at once, or one by one where a read is to be cold."""
+        if not self.inject:
+            self.exchange(steps)
             return
-        if self.inject and len(steps) > 1:  # one by one, so that each has its own cold read
-            for step in steps:
-                if not self.found:
-                    self.chunk([step])
+        calm = []
+        for step in steps:
+            self.ordinal += 1
+            if step.only == 0 or not self.may_read(self.inject):
+                calm.append(step)
+                continue
+            self.exchange(calm)
+            calm = []
+            if self.found:
+                return
+            self.arm()
+            self.exchange([step])
+            if self.reads is not None and self.pair.cold_injected() > self.cold_count:
+                self.reads[self.ordinal] = self.inject
+        self.exchange(calm)
+
+    def may_read(self, n):
+        """Whether the step read n times, as far as it is known."""
+        return self.reads is None or self.reads.get(self.ordinal, 0) >= n - 1
+
+    def arm(self):
+        """The next command of ours finds a read cold. Another client says it: MULTI would queue it."""
+        self.cold_count = self.pair.cold_injected()
+        self.pair.link(1, "inject").ask("DEBUG", "COLD-INJECT", self.inject)
+
+    def exchange(self, steps):
+        if not steps or self.found:
             return
         client = steps[0].client
-        arm = []
-        if self.inject and steps[0].only != 0:
-            arm = [(b"DEBUG", b"COLD-INJECT", b"%d" % self.inject)]
-            if self.armed_multi[client]:  # there it would be queued
-                self.pair.link(1, "inject").ask(*arm.pop())
-            name = steps[0].args[0].upper()
-            if len(steps[0].args) == 1 and name in (b"MULTI", b"EXEC", b"DISCARD", b"RESET"):
-                self.armed_multi[client] = name == b"MULTI"
         self.pair.link(0, client).send([step.args for step in steps if step.only != 1])
         try:
-            self.pair.link(1, client).send(arm + [step.args for step in steps if step.only != 0])
-            for _ in arm:
-                self.read(1, client, steps[0])
+            self.pair.link(1, client).send([step.args for step in steps if step.only != 0])
         except Closed as closed:
             closed.step = steps[0]
             raise

@@ -55,6 +55,13 @@ class Process:
     def pid(self):
         return self.process.pid
 
+    def ended(self):
+        """The exit code of a process that is about to end, or None."""
+        try:
+            return self.process.wait(1)
+        except subprocess.TimeoutExpired:
+            return None
+
     def kill(self):
         if self.process.poll() is None:
             self.process.kill()
