@@ -11,11 +11,13 @@ cpu, memory, times are better when smaller. Beside it, share: what part of the n
 """
 import argparse
 import csv
+import ctypes
 import os
 import pathlib
 import re
 import select
 import shutil
+import signal
 import socket
 import statistics
 import subprocess
@@ -35,6 +37,8 @@ WANTED |= {"set_p16": 2.0, "get_p16": 2.0, "incr_p16": 2.0, "hset_p16": 2.0, "lr
            "lrange_300_p16": 1.2, "zipf": 0.4}
 AT_MOST = {"cpu_p1": 1.0, "mem_keys": 0.8, "mem_hash": 0.8, "mem_zset": 0.8, "cold_p99": 3.0, "start": 1.0}
 START_SECONDS = 600
+PRCTL = ctypes.CDLL(None).prctl
+PR_SET_PDEATHSIG = 1
 TICKS = os.sysconf("SC_CLK_TCK")
 
 
@@ -59,6 +63,11 @@ def free_port():
         return probe.getsockname()[1]
 
 
+def die_with_parent():
+    """Runs in the child: a killed run leaves no server behind."""
+    PRCTL(PR_SET_PDEATHSIG, signal.SIGKILL)
+
+
 class Server:
     """A process with a directory; ready when its output says so."""
 
@@ -70,7 +79,7 @@ class Server:
     def start(self, wait=True):
         self.errors = open(self.dir / "stderr", "ab")
         self.process = subprocess.Popen(self.command, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
-                                        stderr=self.errors, cwd=self.dir)
+                                        stderr=self.errors, cwd=self.dir, preexec_fn=die_with_parent)
         if not wait:
             return self
         said, end = "", time.monotonic() + START_SECONDS

@@ -19,7 +19,8 @@
 enum {
     CLIENTS_SLICE_NS = 4 * 1000 * 1000,
     TURN_BYTES_MAX = 1 << 20,
-    PREFETCH_KEYS_MAX = 4, /* of one command */
+    PREFETCH_KEYS_MAX = 128, /* of a batch */
+    PREFETCH_CALL_KEYS_MAX = 16,
 };
 
 /* ---- parsing ---- */
@@ -125,15 +126,15 @@ static void batch_fill(struct server *server)
 
 static void batch_prefetch(struct server *server)
 {
-    struct store_group group[BATCH_CALLS_MAX * PREFETCH_KEYS_MAX];
+    struct store_group group[PREFETCH_KEYS_MAX];
     size_t count = 0;
     for (size_t i = 0; i < server->call_count; i++) {
         const struct call *call = &server->call[i];
-        size_t key[PREFETCH_KEYS_MAX];
+        size_t key[PREFETCH_CALL_KEYS_MAX];
         if (!call->cmd || call->cmd->key_first == 0)
             continue;
-        size_t found = cmd_keys(call->cmd, call->argv, call->argc, key, PREFETCH_KEYS_MAX);
-        for (size_t k = 0; k < found && k < PREFETCH_KEYS_MAX; k++)
+        size_t found = cmd_keys(call->cmd, call->argv, call->argc, key, PREFETCH_CALL_KEYS_MAX);
+        for (size_t k = 0; k < found && k < PREFETCH_CALL_KEYS_MAX && count < PREFETCH_KEYS_MAX; k++)
             group[count++] = (struct store_group){call->conn->ns->meta, call->argv[key[k]]};
     }
     if (count > 1)

@@ -61,7 +61,7 @@ void cmd_table_free(struct cmd_table *table)
 static const struct cmd *upper_find(const struct cmd_table *table, const char *name, size_t len)
 {
     for (size_t at = name_hash(name, len); table->slot[at]; at = (at + 1) & (SLOTS - 1))
-        if (memcmp(table->slot[at]->name, name, len) == 0 && table->slot[at]->name[len] == 0)
+        if (strncmp(table->slot[at]->name, name, len) == 0 && table->slot[at]->name[len] == 0)
             return table->slot[at];
     return NULL;
 }

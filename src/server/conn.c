@@ -70,6 +70,7 @@ void server__conn_new(struct server *server, int fd, bool is_unix)
     conn->start_ms = conn->last_ms = clock_unix_ms(server->clock);
     resp_parser_init(&conn->parser);
     conn->parser.limited = !conn->authed;
+    conn->parser.bulk_bytes_max = (int64_t)server->config->proto_max_bulk_len;
     buf_init(&conn->in, CONN_IN_BYTES_MAX);
     resp_out_init(&conn->out, SIZE_MAX);
     conn_names(conn);

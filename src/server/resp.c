@@ -11,7 +11,7 @@ enum { ARGS_KEPT = 1024, ARGS_FIRST = 8, NUMBER_BYTES_MAX = 20 };
 
 void resp_parser_init(struct resp_parser *parser)
 {
-    *parser = (struct resp_parser){.bulk_len = -1};
+    *parser = (struct resp_parser){.bulk_len = -1, .bulk_bytes_max = RESP_BULK_BYTES_MAX};
 }
 
 void resp_parser_done(struct resp_parser *parser)
@@ -19,7 +19,7 @@ void resp_parser_done(struct resp_parser *parser)
     if (!parser)
         return;
     mem_free(parser->arg);
-    *parser = (struct resp_parser){.bulk_len = -1};
+    *parser = (struct resp_parser){.bulk_len = -1, .bulk_bytes_max = RESP_BULK_BYTES_MAX};
 }
 
 static enum resp_result bad(struct err *err, const char *text)
@@ -110,7 +110,7 @@ static enum resp_result bulk_length(struct resp_parser *parser, const uint8_t *i
         text[sizeof text - 3] = (char)in[before];
         return bad(err, text);
     }
-    if (!is_number || number < 0 || number > RESP_BULK_BYTES_MAX)
+    if (!is_number || number < 0 || number > parser->bulk_bytes_max)
         return bad(err, "invalid bulk length");
     if (parser->limited && number > RESP_LIMITED_BULK_BYTES_MAX)
         return bad(err, "unauthenticated bulk length");

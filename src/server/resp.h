@@ -24,7 +24,8 @@ struct resp_parser {
     struct resp_arg *arg;
     size_t arg_count;
     size_t arg_cap;
-    bool limited; /* who sends has not authenticated: few and short arguments */
+    int64_t bulk_bytes_max; /* of one argument */
+    bool limited;           /* who sends has not authenticated: few and short arguments */
 };
 
 enum resp_result {

@@ -54,6 +54,17 @@ static size_t clients_max(size_t wanted_count)
                                                  : (size_t)limit.rlim_cur / 2;
 }
 
+static void encodings_set(struct server *server)
+{
+    const struct config *config = server->config;
+    server->kv.encodings =
+        (struct kv_encodings){.hash_listpack_count = config->hash_max_listpack_entries,
+                              .hash_listpack_bytes = config->hash_max_listpack_value,
+                              .set_intset_count = config->set_max_intset_entries,
+                              .zset_listpack_count = config->zset_max_listpack_entries,
+                              .zset_listpack_bytes = config->zset_max_listpack_value};
+}
+
 /* CONFIG SET: what has to happen beside the new value. */
 static void config_changed(void *arg, const struct config *config, const char *name)
 {
@@ -67,8 +78,13 @@ static void config_changed(void *arg, const struct config *config, const char *n
     } else if (strcmp(name, "notify-keyspace-events") == 0) {
         server->notify = config->notify_keyspace_events;
         server__listening_update(server);
+    } else if (strcmp(name, "proto-max-bulk-len") == 0) {
+        for (struct conn *conn = server->conns; conn; conn = conn->next)
+            conn->parser.bulk_bytes_max = (int64_t)config->proto_max_bulk_len;
     } else if (strcmp(name, "loglevel") == 0) {
         log_level_set(config_log_level(config));
+    } else if (strstr(name, "-max-listpack-") || strstr(name, "-max-intset-")) {
+        encodings_set(server);
     } else if (strcmp(name, "active-expire") == 0) {
         expire_active_set(server->expire, config->active_expire);
     }
@@ -77,6 +93,7 @@ static void config_changed(void *arg, const struct config *config, const char *n
 static enum rc databases_open(struct server *server, struct err *err)
 {
     kv_init(&server->kv, server->store, server->clock);
+    encodings_set(server);
     server->kv.hooks = (struct kv_hooks){.changed = server__key_changed,
                                          .flushed = server__ns_flushed,
                                          .arg = server};

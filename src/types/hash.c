@@ -4,8 +4,6 @@
 
 #include "base/banned.h"
 
-enum { LISTPACK_FIELDS_MAX = 128, LISTPACK_BYTES_MAX = 64 }; /* Redis's usual settings */
-
 /* ---- reading ---- */
 
 enum rc hash_field(const struct key *key, struct bytes field, struct bytes *ret_value,
@@ -30,11 +28,13 @@ enum rc hash_encoding(const struct key *key, const char **ret_name, struct err *
 {
     CLEANUP(store_walk_done) struct store_walk walk;
     struct bytes field, value;
-    bool is_small = key->meta.count <= LISTPACK_FIELDS_MAX;
+    const struct kv_encodings *limits = &key->ns->kv->encodings;
+    bool is_small = key->meta.count <= limits->hash_listpack_count;
     enum rc rc = RC_OK;
     store_walk_init(&walk, key->ns->kv->store, key_rows(key), false);
     while (is_small && (rc = store_walk_next(&walk, &field, &value, err)) == RC_OK)
-        is_small = field.len <= LISTPACK_BYTES_MAX && value.len <= LISTPACK_BYTES_MAX;
+        is_small = field.len <= limits->hash_listpack_bytes &&
+                   value.len <= limits->hash_listpack_bytes;
     if (rc != RC_OK && rc != RC_NOT_FOUND)
         return rc;
     *ret_name = is_small ? "listpack" : "hashtable";

@@ -28,6 +28,9 @@ enum rc key_write(struct ns *ns, struct bytes name, uint8_t type, struct key *re
 {
     struct kv *kv = ns->kv;
     struct bytes packed;
+    if (UNLIKELY(name.len > KEY_BYTES_MAX))
+        return err_set(err, RC_INVALID, "a key of %zu bytes is over the limit of %d", name.len,
+                       KEY_BYTES_MAX);
     ret_key->ns = ns;
     ret_key->name = name;
     ret_key->exists = false;

@@ -36,7 +36,7 @@ enum { KEY_ANY = 0 };            /* whatever its type */
 enum { KEY_DEADLINE_BYTES = 8 }; /* what an index row's suffix begins with */
 
 /* For reading: counts hits and misses. type: an enum type_tag (TYPE_STRING: chunked ones as well)
- * or KEY_ANY. RC_OK: see key.exists. RC_WRONGTYPE, RC_COLD, RC_TOO_BIG for a name over the limit.
+ * or KEY_ANY. RC_OK: see key.exists. RC_WRONGTYPE, RC_COLD, RC_INVALID for a name over the limit.
  */
 enum rc key_read(struct ns *ns, struct bytes name, uint8_t type, struct key *ret_key,
                  struct err *err) NODISCARD;

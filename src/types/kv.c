@@ -10,7 +10,13 @@
 
 void kv_init(struct kv *kv, struct store *store, const struct clock *clock)
 {
-    *kv = (struct kv){.store = store, .clock = clock};
+    *kv = (struct kv){.store = store,
+                      .clock = clock,
+                      .encodings = {.hash_listpack_count = 512,
+                                    .hash_listpack_bytes = 64,
+                                    .set_intset_count = 512,
+                                    .zset_listpack_count = 128,
+                                    .zset_listpack_bytes = 64}};
     rand_init_os(&kv->rand);
     scan_cursors_init(&kv->cursors, &kv->rand);
     arena_init(&kv->arena);

@@ -59,6 +59,13 @@ struct ns {
     struct bytes name;
 };
 
+/* Up to what size Redis keeps a key compact: OBJECT ENCODING answers as it would. */
+struct kv_encodings {
+    uint64_t hash_listpack_count, hash_listpack_bytes;
+    uint64_t set_intset_count;
+    uint64_t zset_listpack_count, zset_listpack_bytes;
+};
+
 enum { KV_NS_MAX = 4096, KV_NS_START = 16 };
 #define KV_NS_NOWHERE UINT32_MAX
 #define KV_NS_PLACE "place" /* counter "place:<name>": see struct ns */
@@ -83,6 +90,7 @@ struct kv {
     uint64_t moved_lsn;
     struct scan_cursors cursors;
     struct expire *expire; /* the sweep; NULL: none runs */
+    struct kv_encodings encodings;
     uint64_t hit_count, miss_count, expired_count;
 };
 

@@ -5,8 +5,6 @@
 
 #include "base/banned.h"
 
-enum { INTSET_MEMBERS_MAX = 512 }; /* Redis's usual setting */
-
 /* ---- reading ---- */
 
 enum rc set_has(const struct key *key, struct bytes member, struct err *err)
@@ -22,7 +20,7 @@ enum rc set_encoding(const struct key *key, const char **ret_name, struct err *e
     CLEANUP(store_walk_done) struct store_walk walk;
     struct bytes member, value;
     int64_t number;
-    bool is_intset = key->meta.count <= INTSET_MEMBERS_MAX;
+    bool is_intset = key->meta.count <= key->ns->kv->encodings.set_intset_count;
     enum rc rc = RC_OK;
     store_walk_init(&walk, key->ns->kv->store, key_rows(key), false);
     while (is_intset && (rc = store_walk_next(&walk, &member, &value, err)) == RC_OK)

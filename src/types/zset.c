@@ -278,9 +278,10 @@ enum rc zset_save(struct key *key, struct err *err)
 
 enum rc zset_encoding(const struct key *key, const char **ret_name, struct err *err)
 {
-    CLEANUP(zset_walk_done) struct zset_walk walk;
+    CLEANUP(zset_walk_done) struct zset_walk walk = {0};
+    const struct kv_encodings *limits = &key->ns->kv->encodings;
     struct zset_item item;
-    if (key->meta.count > ZSET_LISTPACK_COUNT_MAX) {
+    if (key->meta.count > limits->zset_listpack_count) {
         *ret_name = "skiplist";
         return RC_OK;
     }
@@ -293,6 +294,6 @@ enum rc zset_encoding(const struct key *key, const char **ret_name, struct err *
     }
     if (rc != RC_NOT_FOUND)
         return rc;
-    *ret_name = len_max > ZSET_LISTPACK_MEMBER_BYTES_MAX ? "skiplist" : "listpack";
+    *ret_name = len_max > limits->zset_listpack_bytes ? "skiplist" : "listpack";
     return RC_OK;
 }

@@ -23,8 +23,6 @@
 
 enum {
     ZSET_WALK_MAX = 16 * 1024,
-    ZSET_LISTPACK_COUNT_MAX = 128, /* what Redis keeps as a listpack */
-    ZSET_LISTPACK_MEMBER_BYTES_MAX = 64,
 };
 
 struct zset_item {

@@ -432,7 +432,7 @@ enum rc cmd_zscan(struct cmd_ctx *ctx)
     rc = zscan_options(ctx, &scan);
     if (rc != RC_OK)
         return rc;
-    scan.whole = key.meta.count <= ZSET_LISTPACK_COUNT_MAX;
+    scan.whole = key.meta.count <= ctx->kv->encodings.zset_listpack_count;
     if (scan.whole) {
         scan.count_max = UINT64_MAX;
         return zscan_page(ctx, &scan, &key, zset_span_by_score());

@@ -35,6 +35,22 @@ class Mismatch:
     def signature(self):
         return (self.name, compare.kind(self.theirs), compare.kind(self.ours), self.note.split(":")[0])
 
+    def where(self):
+        """The first item that differs, if the replies are long."""
+        if not (self.ours and compare.is_many(self.theirs) and compare.is_many(self.ours)):
+            return []
+        theirs, ours = self.theirs[1], self.ours[1]
+        if max(len(theirs), len(ours)) <= 8:
+            return []
+        if compare.mode_of(self.args) in ("bag", "pairs", "scan", "random"):
+            width = 2 if self.args[0].upper() in (b"HGETALL", b"HSCAN", b"ZSCAN") else 1
+            bags = [{repr(items[i:i + width]) for i in range(0, len(items), width)} for items in (theirs, ours)]
+            only = [sorted(bags[0] - bags[1])[:3], sorted(bags[1] - bags[0])[:3]]
+            return [f"   {len(theirs)} and {len(ours)} items; only redis has {only[0]}, only terraced {only[1]}"]
+        at = next((i for i, (a, b) in enumerate(zip(theirs, ours)) if a != b), min(len(theirs), len(ours)))
+        first = [show(items[at]) if at < len(items) else "(end)" for items in (theirs, ours)]
+        return [f"   {len(theirs)} and {len(ours)} items; item {at} is {first[0]} and {first[1]}"]
+
     def lines(self):
         out = []
         if self.note:
@@ -43,6 +59,7 @@ class Mismatch:
             out.append(f"   at:       {line(self.args)}")
             out.append(f"   redis:    {show(self.theirs)}")
             out.append(f"   terraced: {show(self.ours) if self.ours else '(none)'}")
+            out += self.where()
         return out
 
 

@@ -1,9 +1,11 @@
 """Starts the two servers on free loopback ports with directories of their own; stops them by pid."""
+import ctypes
 import os
 import pathlib
 import re
 import select
 import shutil
+import signal
 import socket
 import subprocess
 import tempfile
@@ -11,6 +13,8 @@ import time
 
 ROOT = pathlib.Path(__file__).resolve().parents[3]
 START_SECONDS = 30
+PRCTL = ctypes.CDLL(None).prctl
+PR_SET_PDEATHSIG = 1
 
 
 def terraced_path():
@@ -29,6 +33,11 @@ def free_port():
         return probe.getsockname()[1]
 
 
+def die_with_parent():
+    """Runs in the child: a killed test leaves no server behind."""
+    PRCTL(PR_SET_PDEATHSIG, signal.SIGKILL)
+
+
 class Process:
     """A server that writes a line when it is ready."""
 
@@ -37,7 +46,8 @@ class Process:
         self.errors = tempfile.TemporaryFile()
         env = dict(os.environ, LC_ALL="C")
         self.process = subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
-                                        stderr=self.errors, env=env, cwd=directory)
+                                        stderr=self.errors, env=env, cwd=directory,
+                                        preexec_fn=die_with_parent)
         self.said = ""
         end = time.monotonic() + START_SECONDS
         while not ready(self.said):
