@@ -23,12 +23,15 @@ static const struct {
 
 static const struct {
     const char *name;
+    const char *group;
+    const char *since;
     const char *syntax;
+    const char *complexity;
     const char *summary;
 } commands[] = {
 #define CMD(name, arity, flags, first, last, step, numkeys, handler, group, since, complexity, \
             syntax, summary)                                                                   \
-    {name, syntax, summary},
+    {name, group, since, syntax, complexity, summary},
 #include "server/commands.def"
 #undef CMD
 };
@@ -62,8 +65,35 @@ static int help(void)
     return 0;
 }
 
+/* docs/commands.md; a test compares. */
+static int help_markdown(void)
+{
+    const char *group = "";
+    printf("# Commands\n\n"
+           "Made by `terrace help --markdown` from `src/server/commands.def`; do not edit.\n"
+           "Replies and errors are those of Redis 7.0 unless `docs/redis.md` says otherwise.\n");
+    for (size_t i = 0; i < ARRAY_LEN(commands); i++) {
+        if (strcmp(group, commands[i].group) != 0) {
+            group = commands[i].group;
+            printf("\n## %s\n\n| command | arguments | what | cost | since |\n|---|---|---|---|---|\n",
+                   group);
+        }
+        printf("| ");
+        for (const char *at = commands[i].name; *at; at++)
+            putchar(*at == '|' ? ' ' : *at);
+        printf(" | ");
+        for (const char *at = commands[i].syntax; *at; at++)
+            printf(*at == '|' ? "\\|" : "%c", *at);
+        printf(" | %s | %s | %s |\n", commands[i].summary, commands[i].complexity,
+               commands[i].since);
+    }
+    return 0;
+}
+
 int main(int argc, char **argv)
 {
+    if (argc == 3 && strcmp(argv[1], "help") == 0 && strcmp(argv[2], "--markdown") == 0)
+        return help_markdown();
     if (argc < 2 || strcmp(argv[1], "help") == 0 || strcmp(argv[1], "--help") == 0)
         return help();
     for (size_t i = 0; i < ARRAY_LEN(subs); i++)

@@ -169,13 +169,16 @@ static void touch_entry(void *entry, void *arg)
     struct touch_ns *touch = arg;
     if (ear->ns != touch->ns)
         return;
-    if (touch->swapped) {
-        ear_touch(touch->server, ear, true);
-        return;
-    }
-    for (struct key_listener *at = ear->first; at; at = at->next)
-        if (at->kind == EAR_WATCH && at->existed)
+    for (struct key_listener *at = ear->first; at; at = at->next) {
+        if (at->kind == EAR_WATCH && at->existed) {
             ((struct conn *)at->owner)->multi.touched = true;
+        } else if (at->kind == EAR_WATCH) {
+            at->swapped = at->swapped || touch->swapped; /* EXEC looks whether it is there now */
+        } else if (touch->swapped) {
+            task_wake(&((struct request *)at->owner)->task);
+            touch->server->woken = true;
+        }
+    }
 }
 
 void server__ear_touch_ns(struct server *server, struct ns *ns, bool swapped)

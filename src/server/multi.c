@@ -116,6 +116,14 @@ static enum rc watched_check(struct cmd_ctx *ctx)
             return rc;
         if (key.dead && !at->was_dead)
             ctx->conn->multi.touched = true;
+        struct ns *now = at->swapped ? kv_ns(ctx->kv, at->index) : NULL;
+        if (!now)
+            continue;
+        rc = key_write(now, name, KEY_ANY, &key, ctx->err);
+        if (rc != RC_OK)
+            return rc;
+        if (key.exists)
+            ctx->conn->multi.touched = true;
     }
     return RC_OK;
 }
@@ -216,6 +224,7 @@ enum rc cmd_watch(struct cmd_ctx *ctx)
                                  &conn->multi.watching, ctx->err);
         if (rc != RC_OK)
             return rc;
+        conn->multi.watching->index = ctx->ns->index;
         conn->multi.watching->existed = key.exists;
         conn->multi.watching->was_dead = key.dead;
     }

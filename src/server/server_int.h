@@ -42,7 +42,10 @@ enum ear_kind { EAR_WATCH, EAR_BLOCK };
 struct key_listener { /* one client's interest in one key; embedded or allocated by its owner */
     struct key_ear *ear;
     enum ear_kind kind;
-    bool existed, was_dead; /* EAR_WATCH: the key was there, or had expired, when it began */
+    /* EAR_WATCH: in which database; the key was there, or had expired, when it began */
+    uint32_t index;
+    bool existed, was_dead;
+    bool swapped; /* SWAPDB has put another namespace there since */
     void *owner;                       /* struct conn (watch) or struct request (block) */
     struct key_listener *prev, *next;  /* of the same key, in order of arrival */
     struct key_listener *owner_next;   /* of the same owner */

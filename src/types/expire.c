@@ -6,6 +6,7 @@
 
 #include "base/codec.h"
 #include "base/mem.h"
+#include "types/garbage.h"
 #include "types/key.h"
 
 #include "base/banned.h"
@@ -151,13 +152,16 @@ static enum rc step(struct expire *expire, struct err *err)
         return RC_WAIT;
     }
     for (size_t n = 0; n < kv->ns_count; n++) {
-        uint32_t index = (uint32_t)((expire->ns_first + n) % kv->ns_count);
+        uint32_t index = (uint32_t)(expire->ns_first % kv->ns_count);
         struct ns *ns = kv_ns(kv, index);
         struct due due = {.next_ms = UINT64_MAX};
+        size_t garbage_count = 0;
         enum rc rc = ns ? ns_sweep(ns, &due, err) : RC_OK;
-        if (rc == RC_OK && due.count > 0)
+        if (ns && rc == RC_OK && due.count == 0)
+            rc = garbage_sweep(ns, &garbage_count, err);
+        if (rc != RC_COLD)
             expire->ns_first = index + 1;
-        if (rc != RC_OK || due.count > 0)
+        if (rc != RC_OK || due.count + garbage_count > 0)
             return rc;
         if (due.next_ms < next_ms)
             next_ms = due.next_ms;

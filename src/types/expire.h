@@ -1,8 +1,9 @@
 /* expire.h - the sweep: removes keys whose time is over, whether anybody asks for them or not.
  *
  * A job walks the expiry index of every namespace in time order, a few rows a step, and sleeps
- * until the next deadline. Cold index pages and cold keys are loaded like anything else. Where it
- * has been is a counter of the namespace, changed in the commit of the step: nothing is below it.
+ * until the next deadline, a second at most. Cold index pages and cold keys are loaded like
+ * anything else. Where it has been is a counter of the namespace, changed in the commit of the
+ * step: nothing is below it. When nothing is due it removes garbage (garbage.h).
  *
  * Ownership: the caller owns what expire_new() gives and frees it before its kv and tasks.
  * Threads: the executor. */

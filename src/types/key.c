@@ -2,6 +2,7 @@
 
 #include "base/codec.h"
 #include "types/expire.h"
+#include "types/garbage.h"
 
 #include "base/banned.h"
 
@@ -131,10 +132,20 @@ enum rc key_create(struct key *key, uint8_t type, struct err *err)
     return object_start(key, type, err);
 }
 
+/* Few rows, and not all of them known. A chunked string does not count its rows. */
+static bool is_small_and_cold(const struct key *key)
+{
+    uint64_t rows = key->meta.type == TYPE_ZSET ? 2 * key->meta.count : key->meta.count;
+    return rows > 0 && rows <= STORE_DROP_POINT_ROWS_MAX &&
+           !store_group_state(key->ns->kv->store, key_rows(key)).complete;
+}
+
 static enum rc rows_drop(const struct key *key, struct err *err)
 {
     if (!has_rows(key->meta.type))
         return RC_OK;
+    if (is_small_and_cold(key))
+        return garbage_add(key->ns, key->meta.id, key->meta.type, err);
     enum rc rc = store_group_drop(key->ns->kv->store, key_rows(key), err);
     return rc == RC_NOT_FOUND ? RC_OK : rc; /* its last element has just been deleted */
 }

@@ -115,6 +115,8 @@ static enum rc ns_register(struct ns *ns, struct err *err)
     if (rc == RC_OK)
         rc = ns_prefix(ns, SPACE_EXPIRY, 'e', &ns->expiry, err);
     if (rc == RC_OK)
+        rc = ns_prefix(ns, SPACE_GC, 'g', &ns->garbage, err);
+    if (rc == RC_OK)
         rc = ns_counter(ns, "keys", &ns->key_count, err);
     if (rc == RC_OK)
         rc = ns_counter(ns, "expires", &ns->expire_count, err);
@@ -227,7 +229,7 @@ int64_t ns_expire_count(const struct ns *ns)
 enum rc ns_flush(struct ns *ns, struct err *err)
 {
     struct store *store = ns->kv->store;
-    const uint32_t prefixes[] = {ns->meta, ns->data, ns->expiry};
+    const uint32_t prefixes[] = {ns->meta, ns->data, ns->expiry, ns->garbage};
     for (size_t i = 0; i < ARRAY_LEN(prefixes); i++) {
         enum rc rc = store_prefix_drop(store, prefixes[i], err);
         if (rc != RC_OK)

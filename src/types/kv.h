@@ -49,10 +49,10 @@ struct kv_hooks {
  * change which namespace is in it (names.h). */
 struct ns {
     struct kv *kv;
-    uint32_t index;              /* of SELECT */
-    bool open;                   /* a namespace is in it; otherwise nobody gets it from kv_ns() */
-    uint32_t meta, data, expiry; /* prefixes */
-    uint32_t key_count;          /* numbers of the store's counters */
+    uint32_t index; /* of SELECT */
+    bool open;      /* a namespace is in it; otherwise nobody gets it from kv_ns() */
+    uint32_t meta, data, expiry, garbage; /* prefixes */
+    uint32_t key_count;                   /* numbers of the store's counters */
     uint32_t expire_count;
     uint32_t sweep_ms; /* the low-water mark of the expiry index: nothing is below it */
     uint32_t place;    /* the stored index + 1; 0: where it has always been, or nowhere */

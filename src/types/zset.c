@@ -276,24 +276,27 @@ enum rc zset_save(struct key *key, struct err *err)
     return key_save_or_remove(key, BYTES(""), err);
 }
 
+/* RC_NOT_FOUND: no member is longer. */
+static enum rc longer_find(const struct key *key, uint64_t len_max, struct err *err)
+{
+    CLEANUP(zset_walk_done) struct zset_walk walk;
+    struct zset_item item;
+    enum rc rc = zset_walk_init(&walk, key, zset_span_by_member(), false, err);
+    do {
+        if (rc == RC_OK)
+            rc = zset_walk_next(&walk, &item, err);
+    } while (rc == RC_OK && item.member.len <= len_max);
+    return rc;
+}
+
 enum rc zset_encoding(const struct key *key, const char **ret_name, struct err *err)
 {
-    CLEANUP(zset_walk_done) struct zset_walk walk = {0};
     const struct kv_encodings *limits = &key->ns->kv->encodings;
-    struct zset_item item;
-    if (key->meta.count > limits->zset_listpack_count) {
-        *ret_name = "skiplist";
-        return RC_OK;
-    }
-    size_t len_max = 0;
-    enum rc rc = zset_walk_init(&walk, key, zset_span_by_member(), false, err);
-    while (rc == RC_OK) {
-        rc = zset_walk_next(&walk, &item, err);
-        if (rc == RC_OK && item.member.len > len_max)
-            len_max = item.member.len;
-    }
-    if (rc != RC_NOT_FOUND)
+    enum rc rc = RC_OK;
+    if (key->meta.count <= limits->zset_listpack_count)
+        rc = longer_find(key, limits->zset_listpack_bytes, err);
+    if (rc != RC_OK && rc != RC_NOT_FOUND)
         return rc;
-    *ret_name = len_max > limits->zset_listpack_bytes ? "skiplist" : "listpack";
+    *ret_name = rc == RC_OK ? "skiplist" : "listpack";
     return RC_OK;
 }

@@ -406,7 +406,7 @@ TEST(narrow_units_give_the_same_answers_from_both_engines)
 {
     struct pair pair;
     struct engine_range all = {0};
-    int unit_count = test_is_long() ? 30000 : 600;
+    int unit_count = test_is_long() ? 30000 : 300;
 
     pair_init(&pair, 4);
     for (int i = 0; i < unit_count; i++) {

@@ -5,7 +5,7 @@
 #include "support/kv_events.h"
 #include "support/kv_keys.h"
 #include "test.h"
-#include "types/names.h"
+#include "types/garbage.h"
 
 #include "base/banned.h"
 
@@ -274,5 +274,56 @@ TEST(all_databases_are_swept)
     later(&fix, 100);
     ASSERT_EQ(ns_key_count(first), 0);
     ASSERT_EQ(ns_key_count(kv_ns(&fix.kv.kv, 3)), 0);
+    sweep_done(&fix);
+}
+
+/* ---- garbage ---- */
+
+static size_t data_entries(struct sweep_fix *fix)
+{
+    struct store_stats stats;
+    store_stats(fix->kv.store, &stats);
+    return stats.engine.row_count_estimate;
+}
+
+TEST(a_small_cold_key_leaves_garbage_that_is_swept)
+{
+    struct sweep_fix fix;
+    char field[16];
+    sweep_init(&fix);
+    for (int i = 0; i < 30; i++) {
+        snprintf(field, sizeof field, "f%d", i);
+        kv_hash_put(&fix.kv, "h", field, "v");
+    }
+    turns(&fix);
+    kv_fix_freeze_out(&fix.kv);
+    size_t before = data_entries(&fix);
+    ASSERT_TRUE(kv_remove(&fix.kv, "h"));
+    ASSERT_FALSE(kv_has(&fix.kv, "h"));
+    kv_fix_freeze_out(&fix.kv); /* the rows are there, and the garbage row is cold */
+    ASSERT_GE(data_entries(&fix), before);
+    later(&fix, 1000);
+    kv_fix_freeze_out(&fix.kv);
+    ASSERT_LE(data_entries(&fix) + 31, before); /* the fields and the meta row */
+    struct store_stats stats;
+    store_stats(fix.kv.store, &stats);
+    ASSERT_EQ(stats.flush_range_delete_count, 0);
+    sweep_done(&fix);
+}
+
+TEST(garbage_goes_with_its_database)
+{
+    struct sweep_fix fix;
+    size_t count = 1;
+    sweep_init(&fix);
+    kv_hash_put(&fix.kv, "h", "f", "v");
+    kv_fix_freeze_out(&fix.kv);
+    ASSERT_TRUE(kv_remove(&fix.kv, "h"));
+    store_begin(fix.kv.store, 0);
+    ASSERT_OK(ns_flush(fix.kv.ns, &fix.kv.err), &fix.kv.err);
+    ASSERT_OK(garbage_sweep(fix.kv.ns, &count, &fix.kv.err), &fix.kv.err);
+    ASSERT_EQ(count, 0);
+    ASSERT_OK(store_commit(fix.kv.store, &fix.kv.err), &fix.kv.err);
+    ASSERT_OK(store_write(fix.kv.store, &fix.kv.err), &fix.kv.err);
     sweep_done(&fix);
 }

@@ -126,7 +126,7 @@ TEST(a_name_over_the_limit_is_an_error)
     static char name[KEY_BYTES_MAX + 1];
     kv_fix_init(&fix);
     store_begin(fix.store, 0);
-    ASSERT_RC(key_write(fix.ns, bytes_of(name, sizeof name), KEY_ANY, &key, &fix.err), RC_TOO_BIG);
+    ASSERT_RC(key_write(fix.ns, bytes_of(name, sizeof name), KEY_ANY, &key, &fix.err), RC_INVALID);
     ASSERT_OK(key_write(fix.ns, bytes_of(name, sizeof name - 1), KEY_ANY, &key, &fix.err),
               &fix.err);
     store_undo(fix.store);

@@ -146,7 +146,7 @@ def run(args, pair, groups, commands):
         found = play(items)
         if found:
             name = found.name
-            if found.note == "final state":
+            if found.note == "final state" or found.theirs is None:
                 items, found = shrink(play, items, found)
                 name = items[-1][1][0].upper().decode(errors="backslashreplace")
             signature = (name, *found.signature[1:])

@@ -90,4 +90,4 @@ def levelled(args):
                               and b"BYLEX" in [arg.upper() for arg in args[at + 1:]])
     if not lexical or len(args) <= at:
         return None
-    return (b"ZUNIONSTORE", args[at], b"1", args[at], b"WEIGHTS", b"0")
+    return (b"ZUNIONSTORE", args[at], b"2", args[at], args[at], b"WEIGHTS", b"1", b"-1")  # never -0

@@ -9,7 +9,8 @@ def shrink(play, items, found, seconds=SHRINK_SECONDS):
     if found.theirs is None:  # every trial starts a server
         seconds *= 5
     end = time.monotonic() + seconds
-    wanted = found.name if not found.note.startswith("final") else None
+    died = found.theirs is None  # a pipeline hides which command it was
+    wanted = None if died or found.note.startswith("final") else found.name
 
     def still(candidate):
         if time.monotonic() > end:
@@ -17,6 +18,8 @@ def shrink(play, items, found, seconds=SHRINK_SECONDS):
         result = play(candidate)
         if result is None:
             return None
+        if died or result.theirs is None:
+            return result if died and result.theirs is None else None
         if wanted is None:
             return result if result.note.startswith("final") else None
         return result if result.name == wanted else None
