@@ -26,13 +26,13 @@ struct client {
     bool had_error; /* the reply, or a part of it, was an error */
 };
 
-static enum rc client_connect(struct client *client, struct err *err)
+enum rc cli_connect(const char *host, const char *port, int *ret_fd, struct err *err)
 {
     struct addrinfo hints = {.ai_socktype = SOCK_STREAM};
     struct addrinfo *address = NULL;
-    int found = getaddrinfo(client->host, client->port, &hints, &address);
+    int found = getaddrinfo(host, port, &hints, &address);
     if (found != 0)
-        return err_set(err, RC_INVALID, "could not find \"%s:%s\": %s", client->host, client->port,
+        return err_set(err, RC_INVALID, "could not find \"%s:%s\": %s", host, port,
                        gai_strerror(found));
     int fd = -1, error = 0;
     for (const struct addrinfo *at = address; at && fd < 0; at = at->ai_next) {
@@ -46,8 +46,17 @@ static enum rc client_connect(struct client *client, struct err *err)
     }
     freeaddrinfo(address);
     if (fd < 0)
-        return err_set(err, RC_IO, "could not connect to %s:%s: %s", client->host, client->port,
-                       strerror(error));
+        return err_set(err, RC_IO, "could not connect to %s:%s: %s", host, port, strerror(error));
+    *ret_fd = fd;
+    return RC_OK;
+}
+
+static enum rc client_connect(struct client *client, struct err *err)
+{
+    int fd;
+    enum rc rc = cli_connect(client->host, client->port, &fd, err);
+    if (rc != RC_OK)
+        return rc;
     client->stream = fdopen(fd, "r+");
     return client->stream ? RC_OK : err_set(err, RC_IO, "%s", strerror(errno));
 }

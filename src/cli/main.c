@@ -57,35 +57,55 @@ static int help(void)
                subs[i].help);
     printf("\nOn a running server (default 127.0.0.1, port 7379):\n"
            "  terrace [-h HOST] [-p PORT] COMMAND [ARG]...\n"
-           "  terrace ping|info [-h HOST] [-p PORT]\n\n"
-           "Commands of this server:\n");
+           "  terrace ping|info [-h HOST] [-p PORT]\n"
+           "  terrace bench [-h HOST] [-p PORT] [-c 50] [-P 16] [-n 100000] [-d 64] [-r 100000] "
+           "[TEST,...]\n"
+           "      requests a second and latencies, with -c connections, -P requests in a batch,\n"
+           "      -n requests a test, values of -d bytes and -r different keys, \"bench:...\";\n"
+           "      all of these tests, or some: ");
+    cli_bench_tests_print();
+    printf("\n\nCommands of this server:\n");
     for (size_t i = 0; i < ARRAY_LEN(commands); i++)
         printf("  %s %s\n      %s\n", commands[i].name, commands[i].syntax, commands[i].summary);
     printf("\n  inspect --key takes a key as text, or its bytes as 0x and hex digits.\n");
     return 0;
 }
 
+static bool group_is_new(size_t at)
+{
+    for (size_t i = 0; i < at; i++)
+        if (strcmp(commands[i].group, commands[at].group) == 0)
+            return false;
+    return true;
+}
+
+static void row_print(size_t at)
+{
+    printf("| ");
+    for (const char *c = commands[at].name; *c; c++)
+        putchar(*c == '|' ? ' ' : *c);
+    printf(" | ");
+    for (const char *c = commands[at].syntax; *c; c++)
+        printf(*c == '|' ? "\\|" : "%c", *c);
+    printf(" | %s | %s | %s |\n", commands[at].summary, commands[at].complexity,
+           commands[at].since);
+}
+
 /* docs/commands.md; a test compares. */
 static int help_markdown(void)
 {
-    const char *group = "";
-    printf("# Commands\n\n"
-           "Made by `terrace help --markdown` from `src/server/commands.def`; do not edit.\n"
-           "Replies and errors are those of Redis 7.0 unless `docs/redis.md` says otherwise.\n");
+    printf(
+        "# Commands\n\n"
+        "Made by `terrace help --markdown` from `src/server/commands.def`; do not edit.\n"
+        "Replies and errors are those of Redis 7.0 unless [redis.md](redis.md) says otherwise.\n");
     for (size_t i = 0; i < ARRAY_LEN(commands); i++) {
-        if (strcmp(group, commands[i].group) != 0) {
-            group = commands[i].group;
-            printf("\n## %s\n\n| command | arguments | what | cost | since |\n|---|---|---|---|---|\n",
-                   group);
-        }
-        printf("| ");
-        for (const char *at = commands[i].name; *at; at++)
-            putchar(*at == '|' ? ' ' : *at);
-        printf(" | ");
-        for (const char *at = commands[i].syntax; *at; at++)
-            printf(*at == '|' ? "\\|" : "%c", *at);
-        printf(" | %s | %s | %s |\n", commands[i].summary, commands[i].complexity,
-               commands[i].since);
+        if (!group_is_new(i))
+            continue;
+        printf("\n## %s\n\n| command | arguments | what | cost | since |\n|---|---|---|---|---|\n",
+               commands[i].group);
+        for (size_t k = i; k < ARRAY_LEN(commands); k++)
+            if (strcmp(commands[k].group, commands[i].group) == 0)
+                row_print(k);
     }
     return 0;
 }
@@ -99,5 +119,7 @@ int main(int argc, char **argv)
     for (size_t i = 0; i < ARRAY_LEN(subs); i++)
         if (strcmp(argv[1], subs[i].name) == 0)
             return subs[i].run(argc - 1, argv + 1);
+    if (strcmp(argv[1], "bench") == 0)
+        return cli_bench(argc - 1, argv + 1);
     return cli_client(argc - 1, argv + 1);
 }

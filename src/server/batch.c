@@ -21,6 +21,7 @@ enum {
     TURN_BYTES_MAX = 1 << 20,
     PREFETCH_KEYS_MAX = 128, /* of a batch */
     PREFETCH_CALL_KEYS_MAX = 16,
+    PREFETCH_MEMBER_BYTES_MAX = 64,
 };
 
 /* ---- parsing ---- */
@@ -124,6 +125,34 @@ static void batch_fill(struct server *server)
     }
 }
 
+/* Large hashes, sets and sorted sets are trees: a path of misses from the root to the row. */
+static void batch_prefetch_rows(struct server *server)
+{
+    struct store_row row[BATCH_CALLS_MAX];
+    uint8_t id[BATCH_CALLS_MAX][KEY_ID_BYTES];
+    uint8_t member[BATCH_CALLS_MAX][PREFETCH_MEMBER_BYTES_MAX];
+    size_t count = 0;
+    for (size_t i = 0; i < server->call_count; i++) {
+        const struct call *call = &server->call[i];
+        unsigned flags = call->cmd ? call->cmd->flags & (CMD_ROW2 | CMD_ZROW2 | CMD_ZROW3) : 0;
+        size_t at = flags & CMD_ZROW3 ? 3 : 2;
+        if (flags == 0 || call->argc <= at ||
+            !key_peek_rows(call->conn->ns, call->argv[1], id[count], &row[count].group))
+            continue;
+        struct bytes suffix = call->argv[at];
+        if (!(flags & CMD_ROW2)) { /* 0x00 ‖ member */
+            if (suffix.len >= PREFETCH_MEMBER_BYTES_MAX)
+                continue;
+            member[count][0] = 0;
+            memcpy(member[count] + 1, suffix.ptr, suffix.len);
+            suffix = bytes_of(member[count], suffix.len + 1);
+        }
+        row[count++].suffix = suffix;
+    }
+    if (count > 1)
+        store_prefetch_rows(server->store, row, count);
+}
+
 static void batch_prefetch(struct server *server)
 {
     struct store_group group[PREFETCH_KEYS_MAX];
@@ -137,8 +166,10 @@ static void batch_prefetch(struct server *server)
         for (size_t k = 0; k < found && k < PREFETCH_CALL_KEYS_MAX && count < PREFETCH_KEYS_MAX; k++)
             group[count++] = (struct store_group){call->conn->ns->meta, call->argv[key[k]]};
     }
-    if (count > 1)
+    if (count > 1) {
         store_prefetch(server->store, group, count);
+        batch_prefetch_rows(server);
+    }
 }
 
 /* ---- running ---- */

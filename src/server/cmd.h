@@ -35,6 +35,10 @@ enum cmd_flags {
     CMD_CONTAINER = 1 << 11,  /* only its subcommands ("NAME|SUB") run */
     CMD_MOVABLE = 1 << 12,    /* where its keys are, the arguments say */
     CMD_NOPAUSE = 1 << 13,    /* runs while clients are paused */
+    /* Which row of its key it will look at: that row is prefetched. */
+    CMD_ROW2 = 1 << 14,  /* the one of argument 2, a field or a member of a set */
+    CMD_ZROW2 = 1 << 15, /* the one of a member of a sorted set, argument 2 */
+    CMD_ZROW3 = 1 << 16, /* argument 3 */
 };
 
 struct cmd {

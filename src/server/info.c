@@ -271,7 +271,7 @@ static void add_keyspace(struct info *info)
 {
     const struct kv *kv = &info->server->kv;
     for (size_t i = 0; i < kv->ns_count; i++) {
-        const struct ns *ns = kv->ns[i];
+        const struct ns *ns = kv_ns(kv, i);
         if (ns && ns_key_count(ns) > 0)
             info->failed =
                 info->failed ||

@@ -103,10 +103,10 @@ static void add_keys(struct metrics *to, const struct kv *kv)
 {
     head(to, "keys", "gauge", "Keys of a namespace.");
     for (size_t i = 0; i < kv->ns_count; i++)
-        if (kv->ns[i])
+        if (kv_ns(kv, i))
             to->failed = to->failed ||
                          !buf_printf(to->to, "terrace_keys{db=\"%zu\"} %" PRId64 "\n", i,
-                                     ns_key_count(kv->ns[i]));
+                                     ns_key_count(kv_ns(kv, i)));
 }
 
 static void add_commands(struct metrics *to, const struct server *server)

@@ -626,15 +626,8 @@ bool load_rows_next(struct bytes *rows, struct bytes *ret_suffix, struct bytes *
 static bool value_pack(const struct loads *loads, const struct load *load, struct bytes suffix,
                        struct bytes value, struct buf *scratch, struct bytes *ret_packed)
 {
-    const struct store_space *space = &loads->spaces->space[load->space];
-    *ret_packed = value;
-    if (!space->pack)
-        return true;
-    scratch->len = 0;
-    if (!space->pack(load_rest(load), suffix, value, scratch))
-        return false;
-    *ret_packed = buf_bytes(scratch);
-    return true;
+    return space_pack(&loads->spaces->space[load->space], load_rest(load), suffix, value, scratch,
+                      ret_packed);
 }
 
 static enum rc finish_row(struct loads *loads, struct load *load, struct buf *scratch)

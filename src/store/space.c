@@ -209,3 +209,32 @@ enum rc space_key_split(const struct space_set *set, struct bytes key, uint8_t *
     *ret_suffix = suffix;
     return RC_OK;
 }
+
+/* ---- packing ---- */
+
+static bool packed_take(enum space_packed packed, struct bytes from, const struct buf *scratch,
+                        struct bytes *ret_to)
+{
+    *ret_to = packed == SPACE_PACKED_SAME ? from : buf_bytes(scratch);
+    return packed != SPACE_PACKED_FULL;
+}
+
+bool space_pack(const struct store_space *space, struct bytes group, struct bytes suffix,
+                struct bytes value, struct buf *scratch, struct bytes *ret_packed)
+{
+    *ret_packed = value;
+    if (!space->pack)
+        return true;
+    buf_cut(scratch, 0);
+    return packed_take(space->pack(group, suffix, value, scratch), value, scratch, ret_packed);
+}
+
+bool space_unpack(const struct store_space *space, struct bytes group, struct bytes suffix,
+                  struct bytes packed, struct buf *scratch, struct bytes *ret_value)
+{
+    *ret_value = packed;
+    if (!space->unpack)
+        return true;
+    buf_cut(scratch, 0);
+    return packed_take(space->unpack(group, suffix, packed, scratch), packed, scratch, ret_value);
+}

@@ -26,18 +26,38 @@ enum space_kind {                 /* on disk: append, never renumber */
 
 enum { SPACE_SYS = 0, SPACE_NAME_BYTES_MAX = 31 }; /* the store's own space; SPACE_WHOLE */
 
+enum space_packed {
+    SPACE_PACKED_FULL, /* no room in `to` */
+    SPACE_PACKED_DONE,
+    SPACE_PACKED_SAME, /* the other form is these very bytes; `to` is as it was */
+};
+
 struct store_space {
     uint8_t number; /* 1..254, for ever; a space ends where the next would begin */
     enum space_kind kind;
     uint8_t fixed_bytes; /* SPACE_FIXED: 1..255 */
     char name[SPACE_NAME_BYTES_MAX + 1];
     /* Optional, both or none: the hot tier keeps pack(value) instead of the value. `group` is the
-     * group key after its prefix. They append to
-     * `to` and return false only when `to` is full. unpack must give back exactly what pack got;
-     * what was never packed by this code does not reach unpack. */
-    bool (*pack)(struct bytes group, struct bytes suffix, struct bytes value, struct buf *to);
-    bool (*unpack)(struct bytes group, struct bytes suffix, struct bytes packed, struct buf *to);
+     * group key after its prefix. They append to `to`, or say that nothing has to be changed.
+     * unpack must give back exactly what pack got; what was never packed by this code does not
+     * reach unpack. */
+    enum space_packed (*pack)(struct bytes group, struct bytes suffix, struct bytes value,
+                              struct buf *to);
+    enum space_packed (*unpack)(struct bytes group, struct bytes suffix, struct bytes packed,
+                                struct buf *to);
 };
+
+static inline enum space_packed space_packed(bool had_room)
+{
+    return had_room ? SPACE_PACKED_DONE : SPACE_PACKED_FULL;
+}
+
+/* The other form of a value; borrowed from it, or from `scratch`, which is emptied first. False:
+ * scratch is full. */
+bool space_pack(const struct store_space *space, struct bytes group, struct bytes suffix,
+                struct bytes value, struct buf *scratch, struct bytes *ret_packed) NODISCARD;
+bool space_unpack(const struct store_space *space, struct bytes group, struct bytes suffix,
+                  struct bytes packed, struct buf *scratch, struct bytes *ret_value) NODISCARD;
 
 struct space_set {
     struct store_space space[STORE_SPACES_MAX]; /* by number; SPACE_NONE where there is none */

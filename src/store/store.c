@@ -154,15 +154,19 @@ struct store_group_state store_group_state(struct store *store, struct store_gro
 enum rc store__unpack(struct store *store, struct store_group group, struct bytes suffix,
                       struct bytes packed, struct bytes *ret_value, struct err *err)
 {
-    const struct store_space *space = space_of(store, group.prefix);
-    if (LIKELY(!space->unpack)) {
-        *ret_value = packed;
-        return RC_OK;
-    }
-    store->value.len = 0;
-    if (!space->unpack(group.key, suffix, packed, &store->value))
+    if (!space_unpack(space_of(store, group.prefix), group.key, suffix, packed, &store->value,
+                      ret_value))
         return err_set(err, RC_NOMEM, "could not allocate memory for a value");
-    *ret_value = buf_bytes(&store->value);
+    return RC_OK;
+}
+
+/* The form the hot tier holds. */
+static enum rc value_pack(struct store *store, uint32_t prefix, struct bytes key,
+                          struct bytes suffix, struct bytes value, struct bytes *ret_packed,
+                          struct err *err)
+{
+    if (!space_pack(space_of(store, prefix), key, suffix, value, &store->pack, ret_packed))
+        return err_set(err, RC_NOMEM, "could not allocate memory for a value");
     return RC_OK;
 }
 
@@ -185,14 +189,11 @@ static enum rc row_probe(struct store *store, struct store_group group, uint64_t
         return rc;
     if (rc != RC_OK) /* not in the engine's memory, or an error the loader will meet again */
         return store__cold(store, group, bytes_of("", 0), STORE_WANT_ROW, false, err);
-    struct bytes packed = buf_bytes(&store->value);
-    const struct store_space *type = space_of(store, group.prefix);
-    if (type->pack) {
-        store->pack.len = 0;
-        if (!type->pack(group.key, bytes_of("", 0), packed, &store->pack))
-            return err_set(err, RC_NOMEM, "could not allocate memory for a value");
-        packed = buf_bytes(&store->pack);
-    }
+    struct bytes packed;
+    rc = value_pack(store, group.prefix, group.key, bytes_of("", 0), buf_bytes(&store->value),
+                    &packed, err);
+    if (rc != RC_OK)
+        return rc;
     *ret_row = hot_row_new(prefix->slot, group.key, packed, false, 0);
     if (!*ret_row)
         return err_set(err, RC_NOMEM, "could not allocate memory for a row");
@@ -300,22 +301,6 @@ enum rc store_get_packed(struct store *store, struct store_group group, struct b
 }
 
 /* ---- changing, without a record ---- */
-
-/* The form the hot tier holds. */
-static enum rc value_pack(struct store *store, uint32_t prefix, struct bytes key,
-                          struct bytes suffix, struct bytes value, struct bytes *ret_packed,
-                          struct err *err)
-{
-    const struct store_space *space = space_of(store, prefix);
-    *ret_packed = value;
-    if (LIKELY(!space->pack))
-        return RC_OK;
-    store->pack.len = 0;
-    if (!space->pack(key, suffix, value, &store->pack))
-        return err_set(err, RC_NOMEM, "could not allocate memory for a value");
-    *ret_packed = buf_bytes(&store->pack);
-    return RC_OK;
-}
 
 enum rc store__row_put(struct store *store, uint32_t prefix, struct bytes key, struct bytes value,
                        bool tomb, struct err *err)

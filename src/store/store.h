@@ -107,6 +107,15 @@ void store_sync_ask(struct store *store); /* a sync soon, whatever the durabilit
  * into the processor's cache, all at once, where reads would meet its misses one after the other.
  * Pays from two keys on. Changes nothing, answers nothing; at any time. */
 void store_prefetch(struct store *store, const struct store_group *group, size_t count);
+/* The same for single rows of groups. */
+struct store_row {
+    struct store_group group;
+    struct bytes suffix;
+};
+void store_prefetch_rows(struct store *store, const struct store_row *row, size_t count);
+/* The row of a SPACE_WHOLE space, packed, if it is hot. Nothing is counted, nothing is asked for:
+ * false says nothing. */
+bool store_peek(struct store *store, struct store_group group, struct bytes *ret_packed);
 /* RC_OK, RC_NOT_FOUND, RC_COLD. */
 enum rc store_get(struct store *store, struct store_group group, struct bytes suffix,
                   struct bytes *ret_value, struct err *err) NODISCARD;

@@ -77,3 +77,64 @@ void store_prefetch(struct store *store, const struct store_group *group, size_t
         keys_prefetch(&store->hot, &any, group + at,
                       count - at < STEP_KEYS ? count - at : STEP_KEYS);
 }
+
+/* ---- rows of groups ---- */
+
+/* One level of all trees after the other; the misses of a level overlap. */
+static void rows_descend(const struct store_row *row, const struct tree **tree, size_t count)
+{
+    const void *at[STEP_KEYS];
+    bool more = true;
+    for (size_t i = 0; i < count; i++)
+        at[i] = tree[i] ? tree[i]->root : NULL;
+    for (uint8_t level = 0; more; level++) {
+        more = false;
+        for (size_t i = 0; i < count; i++) {
+            if (!at[i] || level >= tree[i]->height)
+                continue;
+            const struct inner *node = at[i];
+            at[i] = node->child[inner_find(node, row[i].suffix)];
+            if (level + 1 < tree[i]->height)
+                inner_prefetch(at[i]);
+            else
+                block_prefetch(at[i]);
+            more = true;
+        }
+    }
+}
+
+void store_prefetch_rows(struct store *store, const struct store_row *row, size_t count)
+{
+    const struct hot *hot = &store->hot;
+    const struct tree *tree[STEP_KEYS];
+    uint64_t hash[STEP_KEYS];
+    for (size_t at = 0; at < count; at += STEP_KEYS, row += STEP_KEYS) {
+        size_t step = count - at < STEP_KEYS ? count - at : STEP_KEYS;
+        for (size_t i = 0; i < step; i++) {
+            hash[i] = hot_hash(hot, hot->prefix[row[i].group.prefix].slot, row[i].group.key);
+            table_prefetch(&hot->table, hash[i]);
+        }
+        for (size_t i = 0; i < step; i++) {
+            const struct hot_group *group =
+                hot_group_find(hot, hot->prefix[row[i].group.prefix].slot, row[i].group.key,
+                               hash[i]);
+            tree[i] = group ? &group->tree : NULL;
+            if (group)
+                root_prefetch(hot, &group->head);
+        }
+        rows_descend(row, tree, step);
+    }
+}
+
+bool store_peek(struct store *store, struct store_group group, struct bytes *ret_packed)
+{
+    const struct hot *hot = &store->hot;
+    uint32_t slot = hot->prefix[group.prefix].slot;
+    if (group.key.len > STORE_GROUP_KEY_BYTES_MAX)
+        return false;
+    const struct hot_row *row = hot_row_find(hot, slot, group.key, hot_hash(hot, slot, group.key));
+    if (!row || row->value_bits & HOT_ROW_TOMB)
+        return false;
+    *ret_packed = hot_row_value(row);
+    return true;
+}

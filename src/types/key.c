@@ -81,6 +81,19 @@ void key_want(struct ns *ns, const struct bytes *name, size_t count)
             store_want(ns->kv->store, meta_group(ns, name[i]), BYTES(""), STORE_WANT_ROW);
 }
 
+bool key_peek_rows(struct ns *ns, struct bytes name, uint8_t id[KEY_ID_BYTES],
+                   struct store_group *ret_rows)
+{
+    struct bytes packed;
+    struct meta meta;
+    if (!store_peek(ns->kv->store, meta_group(ns, name), &packed) ||
+        meta_decode_packed(packed, &meta, NULL) != RC_OK || meta.type == TYPE_STRING)
+        return false;
+    memcpy(id, meta.id, KEY_ID_BYTES);
+    *ret_rows = (struct store_group){.prefix = ns->data, .key = bytes_of(id, KEY_ID_BYTES)};
+    return true;
+}
+
 /* ---- making ---- */
 
 struct store_group key_rows(const struct key *key)

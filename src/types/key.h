@@ -46,6 +46,10 @@ enum rc key_write(struct ns *ns, struct bytes name, uint8_t type, struct key *re
 /* Names the meta rows of keys that will be needed, so that a cold command is parked once. */
 void key_want(struct ns *ns, const struct bytes *name, size_t count);
 
+/* The group of its elements, as key_rows() gives it, if the key is hot: to prefetch, no answer. */
+bool key_peek_rows(struct ns *ns, struct bytes name, uint8_t id[KEY_ID_BYTES],
+                   struct store_group *ret_rows);
+
 /* A fresh object where there is none: ID, times, an empty group. Nothing is stored before
  * key_save(). */
 enum rc key_create(struct key *key, uint8_t type, struct err *err) NODISCARD;

@@ -15,8 +15,8 @@ enum packed_bits {
 enum { ID_FRONT_BYTES = 12 }; /* LSN and incarnation */
 
 /* In memory only: the numbers may change. */
-static const uint8_t packed_types[] = {TYPE_STRING, TYPE_STRING_CHUNKED, TYPE_HASH,
-                                       TYPE_LIST,   TYPE_SET,            TYPE_ZSET};
+static const uint8_t packed_types[] = {
+    TYPE_STRING, TYPE_STRING_CHUNKED, TYPE_HASH, TYPE_LIST, TYPE_SET, TYPE_ZSET};
 
 bool key_prefix_add(struct bytes ns_name, char tag, struct buf *to)
 {
@@ -61,18 +61,19 @@ static int packed_type(uint8_t type)
     return -1;
 }
 
-bool meta_pack(struct bytes group, struct bytes suffix, struct bytes value, struct buf *to)
+enum space_packed meta_pack(struct bytes group, struct bytes suffix, struct bytes value,
+                            struct buf *to)
 {
     struct meta meta;
     (void)group;
     (void)suffix;
     if (!buf_reserve(to, value.len + 1))
-        return false;
+        return SPACE_PACKED_FULL;
     uint8_t *at = to->ptr + to->len;
     int type = value.len > 0 ? packed_type(value.ptr[0]) : -1;
     if (type < 0 || meta_decode(value, &meta, NULL) != RC_OK) {
         uint8_t as_it_is = PACKED_AS_IT_IS;
-        return buf_add(to, &as_it_is, 1) && buf_add_bytes(to, value);
+        return space_packed(buf_add(to, &as_it_is, 1) && buf_add_bytes(to, value));
     }
     uint8_t *bits = at++;
     *bits = (uint8_t)type;
@@ -102,7 +103,7 @@ bool meta_pack(struct bytes group, struct bytes suffix, struct bytes value, stru
         at += 8;
     }
     to->len = (size_t)(at - to->ptr);
-    return buf_add_bytes(to, meta.extra);
+    return space_packed(buf_add_bytes(to, meta.extra));
 }
 
 /* Only what meta_pack() made comes here: lengths need no check. */
@@ -134,18 +135,19 @@ static void packed_read(struct bytes packed, struct meta *ret_meta)
     ret_meta->extra = bytes_from(packed, (size_t)(at - packed.ptr));
 }
 
-bool meta_unpack(struct bytes group, struct bytes suffix, struct bytes packed, struct buf *to)
+enum space_packed meta_unpack(struct bytes group, struct bytes suffix, struct bytes packed,
+                              struct buf *to)
 {
     struct meta meta;
     uint8_t head[META_HEAD_BYTES];
     (void)group;
     (void)suffix;
     if (packed.ptr[0] & PACKED_AS_IT_IS)
-        return buf_add_bytes(to, bytes_from(packed, 1));
+        return space_packed(buf_add_bytes(to, bytes_from(packed, 1)));
     packed_read(packed, &meta);
     meta_head_put(head, &meta);
-    return buf_reserve(to, sizeof head + meta.extra.len) && buf_add(to, head, sizeof head) &&
-           buf_add_bytes(to, meta.extra);
+    return space_packed(buf_reserve(to, sizeof head + meta.extra.len) &&
+                        buf_add(to, head, sizeof head) && buf_add_bytes(to, meta.extra));
 }
 
 enum rc meta_decode_packed(struct bytes packed, struct meta *ret_meta, struct err *err)

@@ -7,6 +7,7 @@
 #include <stdlib.h>
 
 #include "base/macros.h"
+#include "types/double_text.h"
 
 #include "base/banned.h"
 
@@ -98,6 +99,11 @@ size_t number_double_text(char to[NUMBER_DOUBLE_BYTES], double value)
     if (value > -SAFE && value < SAFE && value == (double)(int64_t)value &&
         !(value == 0 && signbit(value)))
         return number_int_text(to, (int64_t)value);
+    size_t exact = double_text(to, value);
+    if (exact > 0) {
+        to[exact] = 0;
+        return exact;
+    }
     int len = isinf(value) ? snprintf(to, NUMBER_DOUBLE_BYTES, value > 0 ? "inf" : "-inf")
                            : snprintf(to, NUMBER_DOUBLE_BYTES, "%.17g", value);
     ASSERT(len > 0 && len < NUMBER_DOUBLE_BYTES);

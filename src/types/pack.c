@@ -1,5 +1,7 @@
 #include "types/pack.h"
 
+#include <math.h>
+
 #include "base/codec.h"
 #include "types/number.h"
 
@@ -99,51 +101,53 @@ static size_t number_pack(struct bytes text, uint8_t to[DOUBLE_BYTES])
 
 /* ---- rows ---- */
 
-bool data_pack(struct bytes group, struct bytes suffix, struct bytes value, struct buf *to)
+enum space_packed data_pack(struct bytes group, struct bytes suffix, struct bytes value,
+                            struct buf *to)
 {
     uint8_t packed[DOUBLE_BYTES];
     size_t len = 0;
     (void)group;
     if (is_score_row(suffix)) {
         if (is_score_row_text(suffix, value))
-            return true;
+            return SPACE_PACKED_DONE;
         packed[0] = PACKED_SUFFIX;
         if (bytes_eq(suffix, value))
-            return buf_add(to, packed, 1);
+            return space_packed(buf_add(to, packed, 1));
     } else {
         if (bytes_eq(suffix, value))
-            return true;
+            return SPACE_PACKED_DONE;
         if (is_member_row(suffix))
             len = number_pack(value, packed);
         if (len > 0)
-            return buf_add(to, packed, len);
+            return space_packed(buf_add(to, packed, len));
     }
+    if (value.len > 0 && !is_tag(value.ptr[0]))
+        return SPACE_PACKED_SAME;
     packed[0] = PACKED_AS_IT_IS;
-    if ((value.len == 0 || is_tag(value.ptr[0])) && !buf_add(to, packed, 1))
-        return false;
-    return buf_add_bytes(to, value);
+    return space_packed(buf_add(to, packed, 1) && buf_add_bytes(to, value));
 }
 
-bool data_unpack(struct bytes group, struct bytes suffix, struct bytes packed, struct buf *to)
+enum space_packed data_unpack(struct bytes group, struct bytes suffix, struct bytes packed,
+                              struct buf *to)
 {
     char text[NUMBER_DOUBLE_BYTES];
     (void)group;
     if (packed.len == 0) {
         if (!is_score_row(suffix))
-            return buf_add_bytes(to, suffix);
-        return buf_add(to, text, score_row_text(suffix, text));
+            return space_packed(buf_add_bytes(to, suffix));
+        return space_packed(buf_add(to, text, score_row_text(suffix, text)));
     }
     switch (packed.ptr[0]) {
     case PACKED_SUFFIX:
-        return buf_add_bytes(to, suffix);
+        return space_packed(buf_add_bytes(to, suffix));
     case PACKED_INT:
-        return buf_add(to, text, number_int_text(text, int_unpack(packed)));
+        return space_packed(buf_add(to, text, number_int_text(text, int_unpack(packed))));
     case PACKED_DOUBLE:
-        return buf_add(to, text, number_double_text(text, double_unpack(packed)));
+        return space_packed(buf_add(to, text, number_double_text(text, double_unpack(packed))));
     case PACKED_AS_IT_IS:
-        return buf_add_bytes(to, bytes_from(packed, 1));
+        return space_packed(buf_add_bytes(to, bytes_from(packed, 1)));
     }
-    return buf_add_bytes(to, packed);
+    return SPACE_PACKED_SAME;
 }
 
 bool data_packed_score(struct bytes packed, double *ret_score)
@@ -151,13 +155,13 @@ bool data_packed_score(struct bytes packed, double *ret_score)
     int64_t integer;
     if (packed.len == 0)
         return false;
-    switch (packed.ptr[0]) {
-    case PACKED_INT:
+    if (packed.ptr[0] == PACKED_INT && packed.len <= DOUBLE_BYTES) {
         *ret_score = (double)int_unpack(packed);
         return true;
-    case PACKED_DOUBLE:
+    }
+    if (packed.ptr[0] == PACKED_DOUBLE && packed.len == DOUBLE_BYTES) {
         *ret_score = double_unpack(packed);
-        return true;
+        return !isnan(*ret_score);
     }
     if (!number_int(packed, &integer))
         return number_double(packed, ret_score);

@@ -15,11 +15,13 @@
  * Threads: any. */
 #pragma once
 
-#include "base/buf.h"
+#include "store/space.h"
 
 /* For struct store_space. */
-bool data_pack(struct bytes group, struct bytes suffix, struct bytes value, struct buf *to);
-bool data_unpack(struct bytes group, struct bytes suffix, struct bytes packed, struct buf *to);
+enum space_packed data_pack(struct bytes group, struct bytes suffix, struct bytes value,
+                            struct buf *to);
+enum space_packed data_unpack(struct bytes group, struct bytes suffix, struct bytes packed,
+                              struct buf *to);
 
 /* The score in a packed row 00 ‖ member of a sorted set; its text itself is taken as well. False:
  * it is no score. */

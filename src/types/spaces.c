@@ -1,6 +1,7 @@
 #include "types/spaces.h"
 
 #include "types/meta.h"
+#include "types/pack.h"
 
 #include "base/banned.h"
 
@@ -10,7 +11,11 @@ const struct store_space types_spaces[TYPES_SPACE_COUNT] = {
      .name = "meta",
      .pack = meta_pack,
      .unpack = meta_unpack},
-    {.number = SPACE_DATA, .kind = SPACE_LENGTH, .name = "data"},
+    {.number = SPACE_DATA,
+     .kind = SPACE_LENGTH,
+     .name = "data",
+     .pack = data_pack,
+     .unpack = data_unpack},
     {.number = SPACE_EXPIRY, .kind = SPACE_LENGTH, .name = "expiry"},
     {.number = SPACE_GC, .kind = SPACE_LENGTH, .name = "gc"},
 };

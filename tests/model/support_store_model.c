@@ -19,34 +19,38 @@ static bool xor_add(struct bytes group, struct bytes suffix, struct bytes from, 
     return true;
 }
 
-static bool xor_pack(struct bytes group, struct bytes suffix, struct bytes value, struct buf *to)
+static enum space_packed xor_pack(struct bytes group, struct bytes suffix, struct bytes value,
+                                  struct buf *to)
 {
     uint8_t sum = (uint8_t)(value.len * 7 + group.len);
-    return xor_add(group, suffix, value, to) && buf_add(to, &sum, 1);
+    return space_packed(xor_add(group, suffix, value, to) && buf_add(to, &sum, 1));
 }
 
-static bool xor_unpack(struct bytes group, struct bytes suffix, struct bytes packed, struct buf *to)
+static enum space_packed xor_unpack(struct bytes group, struct bytes suffix, struct bytes packed,
+                                    struct buf *to)
 {
     ASSERT(packed.len > 0);
     ASSERT(packed.ptr[packed.len - 1] == (uint8_t)((packed.len - 1) * 7 + group.len));
-    return xor_add(group, suffix, bytes_of(packed.ptr, packed.len - 1), to);
+    return space_packed(xor_add(group, suffix, bytes_of(packed.ptr, packed.len - 1), to));
 }
 
 /* One byte, whether the group's key stood in front, and the rest. */
-static bool strip_pack(struct bytes group, struct bytes suffix, struct bytes value, struct buf *to)
+static enum space_packed strip_pack(struct bytes group, struct bytes suffix, struct bytes value,
+                                    struct buf *to)
 {
     (void)suffix;
     uint8_t stripped = bytes_start_with(value, group);
-    return buf_add(to, &stripped, 1) &&
-           buf_add_bytes(to, bytes_from(value, stripped ? group.len : 0));
+    return space_packed(buf_add(to, &stripped, 1) &&
+                        buf_add_bytes(to, bytes_from(value, stripped ? group.len : 0)));
 }
 
-static bool strip_unpack(struct bytes group, struct bytes suffix, struct bytes packed,
-                         struct buf *to)
+static enum space_packed strip_unpack(struct bytes group, struct bytes suffix, struct bytes packed,
+                                      struct buf *to)
 {
     (void)suffix;
     ASSERT(packed.len > 0);
-    return (!packed.ptr[0] || buf_add_bytes(to, group)) && buf_add_bytes(to, bytes_from(packed, 1));
+    return space_packed((!packed.ptr[0] || buf_add_bytes(to, group)) &&
+                        buf_add_bytes(to, bytes_from(packed, 1)));
 }
 
 const struct store_space mirror_spaces[MODEL_SPACES] = {

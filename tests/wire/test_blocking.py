@@ -193,7 +193,7 @@ def test_a_move_to_another_type_fails_when_it_is_served(server, wait):
     assert client.lrange("k", 0, -1) == [b"a"]
 
 
-def test_a_list_that_is_renamed_or_copied_serves_who_waits(server, wait):
+def test_a_list_that_is_renamed_serves_who_waits(server, wait):
     client = server.client()
     one = wait("BLPOP", "k", "0")
     client.rpush("other", "a")

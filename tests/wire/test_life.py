@@ -121,9 +121,11 @@ def test_a_directory_of_another_version_is_refused(start):
 
 
 def test_options_that_are_wrong_are_named(tmp_path):
-    for args, text in ((["--nope", "1"], "unknown option"), (["--port"], "needs a value"),
-                       (["--durability", "maybe"], "does not understand"),
-                       (["--engine", "memory"], "does not understand")):
+    for args, text in ((["--nope", "1"], "unknown option \"nope\""),
+                       (["--port"], "port: wrong number of arguments"),
+                       (["--port", "65536"], "port: argument must be between 0 and 65535"),
+                       (["--durability", "maybe"], "durability: argument(s) must be one of"),
+                       (["--engine", "memory"], "engine: argument must be the name of an engine")):
         done = subprocess.run([TERRACED, *args], capture_output=True, text=True, cwd=tmp_path,
                               timeout=20)
         assert done.returncode == 1 and text in done.stderr

@@ -45,10 +45,6 @@ def test_inline_commands(server):
         b"+PONG\r\n+OK\r\n$3\r\na\x00b\r\n"
 
 
-def test_command_count(server):
-    assert talk(server, b"COMMAND COUNT\r\n") == b":7\r\n"
-
-
 def test_a_half_closed_client_gets_its_replies(server):
     assert talk(server, b"PING\r\n" * 3000) == b"+PONG\r\n" * 3000
 

@@ -42,7 +42,10 @@ enum rc cmd_select(struct cmd_ctx *ctx)
 {
     int64_t index;
     if (!number_int(ctx->argv[1], &index) || index < INT32_MIN || index > INT32_MAX)
-        return cmd_error(ctx, "value is not an integer or out of range");
+        return cmd_error(ctx, number_int(ctx->argv[1], &index)
+                                  ? "value is out of range, value must between -2147483648 and "
+                                    "2147483647"
+                                  : "value is not an integer or out of range");
     struct ns *ns = kv_ns(ctx->kv, (uint64_t)index);
     if (!ns)
         return cmd_error(ctx, "DB index is out of range");
@@ -66,8 +69,8 @@ static bool password_eq(struct bytes guess, const char *password)
 static enum rc auth(struct cmd_ctx *ctx, struct bytes user, struct bytes password)
 {
     const char *wanted = ctx->server->config->requirepass;
-    bool good = bytes_eq(user, BYTES("default")) &&
-                (wanted[0] == 0 || password_eq(password, wanted));
+    bool good =
+        bytes_eq(user, BYTES("default")) && (wanted[0] == 0 || password_eq(password, wanted));
     if (!good)
         return err_set(ctx->err, RC_REPLY,
                        "WRONGPASS invalid username-password pair or user is disabled.");
@@ -83,8 +86,8 @@ enum rc cmd_auth(struct cmd_ctx *ctx)
     if (ctx->argc == 2 && ctx->server->config->requirepass[0] == 0)
         return cmd_error(ctx, "AUTH <password> called without any password configured for the "
                               "default user. Are you sure your configuration is correct?");
-    enum rc rc = auth(ctx, ctx->argc == 3 ? ctx->argv[1] : BYTES("default"),
-                      ctx->argv[ctx->argc - 1]);
+    enum rc rc =
+        auth(ctx, ctx->argc == 3 ? ctx->argv[1] : BYTES("default"), ctx->argv[ctx->argc - 1]);
     if (rc == RC_OK)
         resp_add_status(ctx->reply, "OK");
     return rc;

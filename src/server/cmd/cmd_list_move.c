@@ -105,8 +105,9 @@ enum rc cmd_blmpop(struct cmd_ctx *ctx)
     enum rc rc = mpop_parse(ctx, 2, &mpop);
     if (rc == RC_OK)
         rc = cmd_timeout(ctx, 1, &timeout_ms);
-    if (rc == RC_OK)
-        rc = mpop_run(ctx, &mpop);
+    if (rc != RC_OK)
+        return rc;
+    rc = mpop_run(ctx, &mpop);
     if (rc != RC_NOT_FOUND)
         return rc;
     return cmd_block(ctx, mpop.key, mpop.key_count, timeout_ms, resp_add_null_array);

@@ -43,9 +43,11 @@ enum rc cmd_memory_usage(struct cmd_ctx *ctx)
     int64_t samples = SAMPLES_USUAL;
     uint64_t bytes = 0;
     if (ctx->argc == 5 && cmd_arg_is(ctx->argv[3], "SAMPLES")) {
-        enum rc rc = cmd_int_range(ctx, 4, 0, INT64_MAX, "syntax error", &samples);
+        enum rc rc = cmd_int(ctx, 4, &samples);
         if (rc != RC_OK)
             return rc;
+        if (samples < 0)
+            return cmd_syntax_error(ctx);
     } else if (ctx->argc != 3) {
         return cmd_syntax_error(ctx);
     }
@@ -76,7 +78,7 @@ enum rc cmd_memory_stats(struct cmd_ctx *ctx)
     int64_t keys = 0;
     store_stats(ctx->server->store, &stats);
     for (size_t i = 0; i < ctx->kv->ns_count; i++)
-        keys += ctx->kv->ns[i] ? ns_key_count(ctx->kv->ns[i]) : 0;
+        keys += kv_ns(ctx->kv, i) ? ns_key_count(kv_ns(ctx->kv, i)) : 0;
     resp_add_map(ctx->reply, 7);
     stat_add(ctx->reply, "total.allocated", stats.hot_bytes);
     stat_add(ctx->reply, "dataset.bytes", stats.hot_bytes);

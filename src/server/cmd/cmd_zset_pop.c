@@ -190,8 +190,9 @@ enum rc cmd_bzmpop(struct cmd_ctx *ctx)
     enum rc rc = zmpop_parse(ctx, 2, &zmpop);
     if (rc == RC_OK)
         rc = cmd_timeout(ctx, 1, &timeout_ms);
-    if (rc == RC_OK)
-        rc = zmpop_run(ctx, &zmpop);
+    if (rc != RC_OK)
+        return rc;
+    rc = zmpop_run(ctx, &zmpop);
     if (rc != RC_NOT_FOUND)
         return rc;
     return cmd_block(ctx, zmpop.name, zmpop.name_count, timeout_ms, resp_add_null_array);

@@ -183,33 +183,3 @@ TEST(arguments_without_memory_are_an_error)
     resp_parser_done(&parser);
 #endif
 }
-
-TEST(replies_are_written_as_redis_writes_them)
-{
-    struct resp_out out;
-    resp_out_init(&out, TEXT_BYTES_MAX);
-    resp_add_status(&out, "OK");
-    resp_add_error(&out, "ERR", "a\r\nb");
-    resp_add_int(&out, INT64_MIN);
-    resp_add_bulk(&out, BYTES("x\r\ny"));
-    resp_add_text(&out, "");
-    resp_add_null(&out);
-    resp_add_array(&out, 2);
-    ASSERT_FALSE(out.failed);
-    ASSERT_BYTES(buf_bytes(&out.buf),
-                 BYTES("+OK\r\n-ERR a  b\r\n:-9223372036854775808\r\n$4\r\nx\r\ny\r\n$0\r\n\r\n"
-                       "$-1\r\n*2\r\n"));
-    resp_out_done(&out);
-}
-
-TEST(a_reply_over_its_limit_is_remembered)
-{
-    struct resp_out out;
-    resp_out_init(&out, 16);
-    resp_add_bulk(&out, BYTES("0123456789abcdef"));
-    ASSERT_TRUE(out.failed);
-    resp_out_clear(&out);
-    resp_add_status(&out, "OK");
-    ASSERT_FALSE(out.failed);
-    resp_out_done(&out);
-}

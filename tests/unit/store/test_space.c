@@ -8,11 +8,39 @@
 
 enum { WHOLE = 1, FIXED = 2, LENGTH = 3, LAST = 254 };
 
-static bool pack_copy(struct bytes group, struct bytes suffix, struct bytes value, struct buf *to)
+static enum space_packed pack_copy(struct bytes group, struct bytes suffix, struct bytes value,
+                                   struct buf *to)
 {
     (void)group;
     (void)suffix;
-    return buf_add_bytes(to, value);
+    return space_packed(buf_add_bytes(to, value));
+}
+
+static enum space_packed pack_same(struct bytes group, struct bytes suffix, struct bytes value,
+                                   struct buf *to)
+{
+    (void)group;
+    (void)suffix;
+    (void)value;
+    (void)to;
+    return SPACE_PACKED_SAME;
+}
+
+TEST(a_value_that_packing_does_not_change_is_not_copied)
+{
+    const struct store_space none = {0}, same = {.pack = pack_same, .unpack = pack_same},
+                             copy = {.pack = pack_copy, .unpack = pack_copy};
+    CLEANUP(buf_done) struct buf scratch;
+    struct bytes value = BYTES("value"), other;
+    buf_init(&scratch, value.len);
+    ASSERT_TRUE(space_pack(&none, BYTES(""), BYTES(""), value, &scratch, &other));
+    ASSERT_EQ(other.ptr, value.ptr);
+    ASSERT_TRUE(space_unpack(&same, BYTES(""), BYTES(""), value, &scratch, &other));
+    ASSERT_EQ(other.ptr, value.ptr);
+    ASSERT_TRUE(space_pack(&copy, BYTES(""), BYTES(""), value, &scratch, &other));
+    ASSERT_NE(other.ptr, value.ptr);
+    ASSERT_BYTES(other, value);
+    ASSERT_FALSE(space_pack(&copy, BYTES(""), BYTES(""), BYTES("longer"), &scratch, &other));
 }
 
 static void set_make(struct space_set *set)

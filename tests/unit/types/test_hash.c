@@ -405,12 +405,12 @@ TEST(rows_lie_in_the_engine_as_they_are_drawn)
     ASSERT_BYTES(buf_bytes(&value), BYTES("value"));
 }
 
-TEST(encoding_is_listpack_up_to_128_short_fields)
+TEST(encoding_is_listpack_up_to_512_short_fields)
 {
     CLEANUP(kv_fix_done) struct kv_fix fix;
     uint8_t text[65] = {0};
     kv_fix_init(&fix);
-    set_many(&fix, 128);
+    set_many(&fix, 512);
     expect_encoding(&fix, "listpack");
     kv_fix_freeze_out(&fix);
     expect_encoding(&fix, "listpack");

@@ -51,6 +51,56 @@ TEST(what_is_no_meta_row_is_refused)
     ASSERT_RC(meta_decode(bytes_of(other, sizeof other), &meta, &err), RC_VERSION);
 }
 
+/* Every combination of what is left out, and values that are no meta rows. */
+TEST(what_is_packed_comes_back_and_is_read_without_unpacking)
+{
+    const struct store_space space = {.pack = meta_pack, .unpack = meta_unpack};
+    static const uint8_t types[] = {TYPE_STRING, TYPE_STRING_CHUNKED, TYPE_HASH, TYPE_LIST,
+                                    TYPE_SET,    TYPE_ZSET,           '?'};
+    for (unsigned bits = 0; bits < 16 * ARRAY_LEN(types); bits++) {
+        CLEANUP(buf_done) struct buf packed;
+        CLEANUP(buf_done) struct buf again;
+        uint8_t row[sizeof vector];
+        struct meta meta, direct;
+        struct err err = {0};
+        struct bytes form, back;
+        buf_init(&packed, 128);
+        buf_init(&again, 128);
+        memcpy(row, vector, sizeof row);
+        row[0] = types[bits / 16];
+        memset(row + 13, bits & 1 ? 7 : 0, 4); /* the ordinal */
+        memset(row + 17, bits & 2 ? 7 : 0, 8); /* count */
+        memset(row + 25, bits & 4 ? 7 : 0, 4); /* createAt over 32 bits */
+        memset(row + 33, bits & 8 ? 7 : 0, 8); /* expireAt */
+        struct bytes value = bytes_of(row, sizeof row);
+        ASSERT_TRUE(space_pack(&space, BYTES(""), BYTES(""), value, &packed, &form));
+        ASSERT_LE(form.len, value.len + 1);
+        ASSERT_TRUE(space_unpack(&space, BYTES(""), BYTES(""), form, &again, &back));
+        ASSERT_BYTES(back, value);
+        enum rc rc = meta_decode(value, &meta, &err);
+        ASSERT_RC(meta_decode_packed(form, &direct, &err), rc);
+        if (rc != RC_OK)
+            continue;
+        ASSERT_EQ(direct.type, meta.type);
+        ASSERT_EQ(direct.count, meta.count);
+        ASSERT_EQ(direct.create_s, meta.create_s);
+        ASSERT_EQ(direct.expire_ms, meta.expire_ms);
+        ASSERT_EQ(memcmp(direct.id, meta.id, sizeof meta.id), 0);
+        ASSERT_BYTES(direct.extra, meta.extra);
+    }
+    for (size_t len = 0; len < META_HEAD_BYTES; len++) {
+        CLEANUP(buf_done) struct buf packed;
+        CLEANUP(buf_done) struct buf again;
+        struct bytes form, back;
+        buf_init(&packed, 128);
+        buf_init(&again, 128);
+        ASSERT_TRUE(
+            space_pack(&space, BYTES(""), BYTES(""), bytes_of(vector, len), &packed, &form));
+        ASSERT_TRUE(space_unpack(&space, BYTES(""), BYTES(""), form, &again, &back));
+        ASSERT_BYTES(back, bytes_of(vector, len));
+    }
+}
+
 TEST(the_spaces_fit_one_set)
 {
     struct space_set set;

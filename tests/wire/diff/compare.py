@@ -37,6 +37,8 @@ def mode_of(args):
         return "hello"
     if name == b"EXEC":
         return "exec"
+    if name == b"DBSIZE":
+        return "dbsize"
     return "exact"
 
 
@@ -53,9 +55,24 @@ def same(step, theirs, ours, before):
     """before is the reply of Redis to the step's probe, or None."""
     if theirs == ours:
         return step.mode != "random" or random_ok(step.args, ours, ours, before)
-    if theirs[0] != ours[0] and (step.mode != "scan" or scan_is_whole(step.args)):
+    if step.mode == "scan" and theirs[0] != "-" and not scan_is_whole(step.args):
+        return True
+    if theirs[0] != ours[0]:
         return False
+    if step.args[0].upper().lstrip(b"B").startswith(b"Z"):
+        theirs, ours = without_minus_zero(theirs), without_minus_zero(ours)
+        if theirs == ours:
+            return True
     return LOOSE[step.mode](step.args, theirs, ours, before)
+
+
+def without_minus_zero(reply):
+    """Redis keeps the sign of a score in a skiplist and loses it in a listpack; ours has none."""
+    if reply[1] == b"-0" and reply[0] in "$,":
+        return (reply[0], b"0")
+    if is_many(reply):
+        return (reply[0], [without_minus_zero(item) for item in reply[1]])
+    return reply
 
 
 def never(args, theirs, ours, before):
@@ -73,6 +90,11 @@ def pairs_ok(args, theirs, ours, before):
 def near_ok(args, theirs, ours, before):
     return (theirs[0] == ":" and theirs[1] > 0 and ours[1] > 0
             and abs(theirs[1] - ours[1]) <= NEAR[args[0].upper()])
+
+
+def dbsize_ok(args, theirs, ours, before):
+    """Redis counts expired keys until it meets them; ours is exact."""
+    return before is not None and is_many(before) and ours == (":", len(before[1]))
 
 
 def number_ok(args, theirs, ours, before):
@@ -100,12 +122,10 @@ def scan_items(reply):
 def scan_is_whole(args):
     """Only a scan that begins with cursor 0 says the same everywhere."""
     at = 1 if args[0].upper() == b"SCAN" else 2
-    return len(args) <= at or guard.integer(args[at]) in (0, None)
+    return len(args) <= at or args[at] == b"0"
 
 
 def scan_ok(args, theirs, ours, before):
-    if not scan_is_whole(args):
-        return True
     a, b = scan_items(theirs), scan_items(ours)
     if not a or not b:
         return False
@@ -183,7 +203,7 @@ def random_ok(args, theirs, ours, before):
 
 LOOSE = {"exact": never, "exec": never, "bag": bag_ok, "pairs": pairs_ok, "near": near_ok,
          "number": number_ok, "encoding": encoding_ok, "hello": hello_ok, "scan": scan_ok,
-         "sort": sort_ok, "random": random_ok}
+         "dbsize": dbsize_ok, "sort": sort_ok, "random": random_ok}
 
 
 def kind(reply):
