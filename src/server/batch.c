@@ -19,6 +19,7 @@
 enum {
     CLIENTS_SLICE_NS = 4 * 1000 * 1000,
     TURN_BYTES_MAX = 1 << 20,
+    TURN_CALLS_ENOUGH = 128, /* then replies leave: clients work while the next turn runs */
     PREFETCH_KEYS_MAX = 128, /* of a batch */
     PREFETCH_CALL_KEYS_MAX = 16,
     PREFETCH_MEMBER_BYTES_MAX = 64,
@@ -324,7 +325,7 @@ bool server__clients(void *arg, bool room)
             call_run(server, &server->call[server->call_next], room);
             blocked_run(server);
         }
-        if (server->turn_call_count > TURN_CALLS_MAX - BATCH_CALLS_MAX ||
+        if (server->turn_call_count >= TURN_CALLS_ENOUGH ||
             store_turn_bytes(server->store) >= TURN_BYTES_MAX || server->now_ns >= end_ns)
             break;
     }

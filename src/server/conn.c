@@ -19,6 +19,8 @@ enum {
     IN_KEPT_BYTES = 64 * 1024,
     IN_PARKED_BYTES = 1024 * 1024, /* taken from a client whose command waits */
     OUT_KEPT_BYTES = 64 * 1024,
+    CONNS_CRON_MS = 1000,
+    BUFFERS_KEPT_MS = 5000,
     OUT_WAITING_BYTES = 1024 * 1024, /* not taken by the client: nothing more is read from it */
 };
 
@@ -398,15 +400,33 @@ void server__conns_settle(struct server *server)
     }
 }
 
+/* Ten thousand clients that only stay connected should not cost ten thousand buffers. */
+static void conn_rest(struct conn *conn)
+{
+    if (conn->parked || conn->queued || conn->parsed || conn->parser.at < conn->in.len)
+        return;
+    in_compact(conn);
+    if (conn->in.len == 0)
+        buf_shrink(&conn->in, 0);
+    if (out_waiting(conn) == 0 && conn->hold_count == 0)
+        buf_shrink(&conn->out.buf, 0);
+}
+
+/* Once a second: idle clients, and limits of those who do not read. */
 void server__conns_cron(struct server *server)
 {
     uint64_t timeout_ms = (uint64_t)server->config->timeout_s * 1000;
+    if (server->kv.now_ms - server->conns_cron_ms < CONNS_CRON_MS)
+        return;
+    server->conns_cron_ms = server->kv.now_ms;
     for (struct conn *conn = server->conns, *next; conn; conn = next) {
         next = conn->next;
         bool subscribed = conn->subs.first != NULL;
         bool idle = timeout_ms > 0 && !conn->parked && !subscribed && !conn->monitor &&
                     server->kv.now_ms - conn->last_ms > timeout_ms;
         conn->broken = conn->broken || idle;
+        if (server->kv.now_ms - conn->last_ms > BUFFERS_KEPT_MS)
+            conn_rest(conn);
         if (conn->broken || out_waiting(conn) > 0)
             conn_settle(conn);
     }

@@ -157,6 +157,7 @@ static enum rc queue_run(struct cmd_ctx *ctx)
 {
     struct conn *conn = ctx->conn;
     struct ns *ns = conn->ns;
+    uint8_t proto = ctx->reply->proto;
     if (ctx->server->monitor_count > 0) {
         const struct bytes multi = BYTES("MULTI");
         monitor_feed(ctx->server, conn, &multi, 1);
@@ -166,6 +167,7 @@ static enum rc queue_run(struct cmd_ctx *ctx)
         enum rc rc = queued_run(ctx, &conn->multi.queued[i]);
         if (rc != RC_OK) { /* it runs again from its start, or not at all */
             conn->ns = ns;
+            conn->out.proto = ctx->reply->proto = proto;
             return rc;
         }
     }

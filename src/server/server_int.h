@@ -24,7 +24,7 @@ enum {
     BATCH_CALLS_MAX = 32,
     BATCH_CALLS_A_CONN = 16,
     BATCH_ARGS_MAX = 1024, /* held without an allocation */
-    TURN_CALLS_MAX = 4096,
+    TURN_CALLS_MAX = 256, /* noted; a batch more than a turn takes */
     LISTENERS_MAX = 17, /* addresses and a Unix socket */
 };
 
@@ -223,6 +223,7 @@ struct server {
     size_t monitor_count;
     struct cmd_stats *cmd_stats; /* by row of commands.def */
     uint64_t now_ns;             /* last look at the clock */
+    uint64_t conns_cron_ms; /* when clients were last looked at */
     uint64_t pause_end_ms;
     bool pause_writes_only;
     bool busy; /* another turn at once */

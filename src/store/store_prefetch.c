@@ -111,6 +111,7 @@ void store_prefetch_rows(struct store *store, const struct store_row *row, size_
     for (size_t at = 0; at < count; at += STEP_KEYS, row += STEP_KEYS) {
         size_t step = count - at < STEP_KEYS ? count - at : STEP_KEYS;
         for (size_t i = 0; i < step; i++) {
+            ASSERT(row[i].group.key.len <= STORE_GROUP_KEY_BYTES_MAX);
             hash[i] = hot_hash(hot, hot->prefix[row[i].group.prefix].slot, row[i].group.key);
             table_prefetch(&hot->table, hash[i]);
         }

@@ -47,8 +47,6 @@ enum rc key_write(struct ns *ns, struct bytes name, uint8_t type, struct key *re
     ret_key->saved_expire_ms = ret_key->meta.expire_ms;
     if (UNLIKELY(ret_key->meta.expire_ms != 0 && ret_key->meta.expire_ms <= kv->now_ms)) {
         ret_key->dead = true;
-        if (kv->hooks.dead_seen)
-            kv->hooks.dead_seen(kv->hooks.arg, ns);
         return RC_OK;
     }
     if (UNLIKELY(!type_fits(ret_key->meta.type, type)))

@@ -40,8 +40,6 @@ struct kv_hooks {
                     const char *event, bool exists);
     /* Every key of the namespace is gone; swapped: became another's, or came (SWAPDB). */
     void (*flushed)(void *arg, struct ns *ns, bool swapped);
-    /* A reader met a key whose time is over: the sweep has work. */
-    void (*dead_seen)(void *arg, struct ns *ns);
     void *arg;
 };
 
@@ -66,7 +64,8 @@ struct kv_encodings {
     uint64_t zset_listpack_count, zset_listpack_bytes;
 };
 
-enum { KV_NS_MAX = 4096, KV_NS_START = 16 };
+enum { KV_NS_MAX = 1000, KV_NS_START = 16 }; /* each has four of the store's counters */
+_Static_assert(4 * KV_NS_MAX <= STORE_COUNTERS_MAX, "every namespace has its counters");
 #define KV_NS_NOWHERE UINT32_MAX
 #define KV_NS_PLACE "place" /* counter "place:<name>": see struct ns */
 

@@ -123,7 +123,7 @@ def test_changes_take_effect(server):
     assert client.config_set("appendfsync", "always")
     assert client.config_get("durability", "appendfsync") == {"durability": "always",
                                                               "appendfsync": "always"}
-    assert client.info("tiers")["durability"] == "always"
+    assert client.info("persistence")["durability"] == "always"
 
 
 def test_maxclients_is_obeyed_at_once(server):

@@ -211,8 +211,8 @@ HUGE = [
     b"*1048576\r\n$1\r\na\r\n", b"*1\r\n$536870912\r\nabc", b"*2\r\n$3\r\nGET\r\n$+1\r\na\r\n",
     b"*1\r\n$ 4\r\nPING\r\n", b"*1\r\n$4 \r\nPING\r\n", b"*+1\r\n$4\r\nPING\r\n",
     b"*1 \r\n$4\r\nPING\r\n", b"*1\r\n$04\r\nPING\r\n", b"*1\r\n$4\r\nPINGxxPING\r\n",
-    b"*\r\nPING\r\n", b"*1\r\n$\r\nPING\r\n", b"*1\r\n\r\n$4\r\nPING\r\n", b"\x00\r\n", b"\r\n\r\n\n",
-    b"*1\n$4\nPING\n", b"*1\r\n$0\r\n\r\n", b"*1\r\n+PING\r\n",
+    b"*\r\nPING\r\n", b"*1\r\n$\r\nPING\r\n", b"*1\r\n\r\n$4\r\nPING\r\n", b"\x00\r\n",
+    b"\r\n\r\n\n", b"*1\n$4\nPING\n", b"*1\r\n$0\r\n\r\n", b"*1\r\n+PING\r\n",
 ]
 
 
@@ -345,9 +345,9 @@ def test_half_a_command_is_no_command(peer):
 BEFORE_AUTH = [
     "GET a", "PING", "PING x", "ECHO x", "SET a b", "MULTI", "DISCARD", "SUBSCRIBE a", "RESET",
     "COMMAND", "INFO", "CLIENT ID", "CLIENT SETNAME x", "SELECT 0", "NOPE", "NOPE a b", "GET",
-    "CONFIG GET requirepass", "CONFIG", "QUIT", "AUTH", "AUTH x", "AUTH default x", "AUTH nobody secret",
-    "AUTH a b c", "AUTH secret", "AUTH default secret", "HELLO 3 AUTH default x",
-    "HELLO 4", "HELLO 3 AUTH default", "HELLO x", "SHUTDOWN", "FLUSHALL", "DEBUG SLEEP 0",
+    "CONFIG GET requirepass", "CONFIG", "QUIT", "AUTH", "AUTH x", "AUTH default x",
+    "AUTH nobody secret", "AUTH a b c", "AUTH secret", "AUTH default secret",
+    "HELLO 3 AUTH default x", "HELLO 4", "HELLO 3 AUTH default", "HELLO x", "SHUTDOWN", "FLUSHALL", "DEBUG SLEEP 0",
 ]
 BIG_BEFORE_AUTH = [b"*11\r\n", b"*10\r\n" + b"$1\r\na\r\n" * 10, b"*1\r\n$16385\r\n",
                    words("ECHO", bytes(16384)), words("AUTH", "secret") + b"*11\r\n$1\r\na\r\n"]

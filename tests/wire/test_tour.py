@@ -1,6 +1,7 @@
-"""The tour of README.md is run as it stands there.
+"""The tour of README.md is run as it stands there, its programs included.
 
-"..." is any text; long numbers and those of INFO are different every time.
+"..." is any text; long numbers and those of INFO are different every time. What a program prints
+stands behind the line that prints it, as a comment.
 """
 import os
 import pty
@@ -9,12 +10,17 @@ import subprocess
 
 from conftest import ROOT, TERRACE
 
-BLOCK = re.compile(r"```console\n(.*?)```", re.DOTALL)
+BLOCK = re.compile(r"```(console|python|js)\n(.*?)```", re.DOTALL)
+PRINTED = re.compile(r"(?:print|console\.log)\(.*\);? *(?:#|//) (.*)")
+NODE_MODULES = ROOT / "build-node" / "node_modules"  # tools/deps.sh test puts it there
 
 
 def steps_of(text):
-    """(command, expected output) of every console block."""
-    for block in BLOCK.findall(text):
+    """(command, expected output) of every console block; a program is one command."""
+    for kind, block in BLOCK.findall(text):
+        if kind != "console":
+            yield f"{kind}\n{block}", "\n".join(PRINTED.findall(block))
+            continue
         command, output = None, []
         for line in block.splitlines():
             if line.startswith("$ "):
@@ -46,6 +52,14 @@ def run_in_terminal(command):
     return re.sub(r"\x1b\[[0-9;?]*[a-zA-Z]", "", text.decode()).replace("\r", "")
 
 
+def run_program(kind, text):
+    command = ["/usr/bin/python3", "-c", text] if kind == "python" else ["node", "-e", text]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=60,
+                          env={**os.environ, "NODE_PATH": str(NODE_MODULES)})
+    assert done.returncode == 0, done.stderr
+    return done.stdout
+
+
 def normal(text):
     text = re.sub(r"[0-9a-f]{12,}|\d{6,}", "N", text.strip())
     return re.sub(r"^(\w+):\d+$", r"\1:N", text, flags=re.MULTILINE)
@@ -68,6 +82,8 @@ def test_the_readme_tells_the_truth(start):
                 server.kill()
             server = start()
             got = server.banner
+        elif command.startswith(("python\n", "js\n")):
+            got = run_program(*command.replace("7379", str(server.port)).split("\n", 1))
         else:
             command = command.replace("7379", str(server.port))
             command = command.replace("build/terrace ", f"{TERRACE} ")
@@ -78,4 +94,4 @@ def test_the_readme_tells_the_truth(start):
         assert_like(expected.replace("7379", str(server.port)).replace("./data", str(server.dir)),
                     got)
         count += 1
-    assert count >= 8
+    assert count >= 30
