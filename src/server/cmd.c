@@ -211,11 +211,21 @@ size_t cmd_keys(const struct cmd *cmd, const struct bytes *argv, size_t argc, si
         for (size_t i = (size_t)cmd->key_first; i <= last && i < argc; i += (size_t)cmd->key_step)
             key_add(ret_index, max, &count, i);
     }
+    size_t store = 0;
+    for (size_t i = 2; cmd->flags & CMD_STORE && i + 1 < argc; i++)
+        if (cmd_arg_is(argv[i], "STORE"))
+            store = i + 1;
+    if (store > 0)
+        key_add(ret_index, max, &count, store);
     int64_t number;
     size_t at = (size_t)cmd->key_numkeys;
-    if (at > 0 && at < argc && number_int(argv[at], &number) && number > 0)
-        for (size_t i = at + 1; i < argc && number > 0; i++, number--)
-            key_add(ret_index, max, &count, i);
+    if (at == 0)
+        return count;
+    if (at >= argc || !number_int(argv[at], &number) || number < 1 ||
+        (uint64_t)number > argc - at - 1)
+        return 0;
+    for (size_t i = at + 1; i <= at + (size_t)number; i++)
+        key_add(ret_index, max, &count, i);
     return count;
 }
 

@@ -39,6 +39,7 @@ enum cmd_flags {
     CMD_ROW2 = 1 << 14,  /* the one of argument 2, a field or a member of a set */
     CMD_ZROW2 = 1 << 15, /* the one of a member of a sorted set, argument 2 */
     CMD_ZROW3 = 1 << 16, /* argument 3 */
+    CMD_STORE = 1 << 17, /* STORE and a key may stand among the arguments; the last one counts */
 };
 
 struct cmd {
@@ -110,7 +111,7 @@ enum rc cmd_block(struct cmd_ctx *ctx, const struct bytes *key, size_t key_count
 enum rc cmd_flush_wait(struct cmd_ctx *ctx) NODISCARD;
 
 /* The keys among the arguments: indexes into argv, at most `max` of them; returns how many there
- * are. */
+ * are. 0 as well if the arguments do not say. */
 size_t cmd_keys(const struct cmd *cmd, const struct bytes *argv, size_t argc, size_t *ret_index,
                 size_t max);
 

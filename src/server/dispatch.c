@@ -55,7 +55,7 @@ enum rc server__dispatch(struct cmd_ctx *ctx)
     if (UNLIKELY(rc != RC_OK)) {
         if (multi->open)
             multi->refused = true;
-        if (ctx->cmd && ctx->cmd->run == cmd_exec && rc == RC_INVALID)
+        if (ctx->cmd && ctx->cmd->run == cmd_exec)
             return exec_refuse(ctx);
         return rc;
     }

@@ -183,7 +183,6 @@ def test_getkeys_is_that_of_redis(getkeys, line):
     assert getkeys(0, line) == getkeys(1, line)
 
 
-@pytest.mark.xfail(strict=True, reason="cmd_keys() knows positions and counts only")
 @pytest.mark.parametrize("line", ["SORT a STORE d", "SORT a STORE d STORE e", "LMPOP x a LEFT",
                                   "LMPOP 5 a LEFT", "LMPOP 0 a LEFT"])
 def test_getkeys_reads_arguments_as_redis(getkeys, line):

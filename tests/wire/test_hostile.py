@@ -360,7 +360,6 @@ def test_before_auth_only_auth_runs(both):
     assert ours.client(password="secret").dbsize() == 0
 
 
-@pytest.mark.xfail(strict=True, reason="dispatch.c and cmd_connection.c have other texts")
 @pytest.mark.parametrize("line", [b"EXEC\r\n", b"HELLO\r\n", b"HELLO 3\r\n"])
 def test_before_auth_texts_are_those_of_redis(both, line):
     ours, theirs = both("--requirepass", "secret")

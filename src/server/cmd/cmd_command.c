@@ -287,7 +287,8 @@ static enum rc getkeys(struct cmd_ctx *ctx, bool with_flags)
         return err_set(ctx->err, RC_NOMEM, "could not allocate memory for the answer");
     size_t count = cmd_keys(cmd, argv, argc, index, max);
     if (count == 0)
-        return cmd_error(ctx, "The command has no key arguments");
+        return cmd_error(ctx, cmd->key_numkeys > 0 ? "Invalid arguments specified for command"
+                                                   : "The command has no key arguments");
     resp_add_array(ctx->reply, count < max ? count : max);
     for (size_t i = 0; i < count && i < max; i++) {
         if (with_flags)

@@ -167,7 +167,7 @@ enum rc cmd_hello(struct cmd_ctx *ctx)
     if (!ctx->conn->authed)
         return err_set(ctx->err, RC_REPLY,
                        "NOAUTH HELLO must be called with the client already authenticated, "
-                       "otherwise the HELLO <proto> AUTH <user> <pass> option can be used to "
+                       "otherwise the HELLO AUTH <user> <pass> option can be used to "
                        "authenticate the client and select the RESP protocol version at the same "
                        "time");
     if (proto != 0) {
