@@ -174,11 +174,22 @@ void mem_trim(void)
     mallctl(name, NULL, NULL, NULL, 0);
 }
 
+void mem_stats_print(void (*write)(void *arg, const char *text), void *arg)
+{
+    malloc_stats_print(write, arg, NULL);
+}
+
 #else
 
 void mem_trim(void)
 {
     malloc_trim(0);
+}
+
+void mem_stats_print(void (*write)(void *arg, const char *text), void *arg)
+{
+    (void)write;
+    (void)arg;
 }
 
 #endif

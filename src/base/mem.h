@@ -31,6 +31,8 @@ size_t mem_resident_bytes(void);
 size_t mem_anonymous_bytes(void);
 /* Gives free pages back to the system now. */
 void mem_trim(void);
+/* What the allocator says about itself, in pieces; nothing if it says nothing. */
+void mem_stats_print(void (*write)(void *arg, const char *text), void *arg);
 
 #ifdef TERRACE_FAULTS
 void mem_fail_after(int64_t count); /* the count-th mem_try_* from now fails; < 0: none */

@@ -191,9 +191,11 @@ static void call_error(struct server *server, struct call *call, enum rc rc, con
     server->stats.error_count++;
 }
 
-/* CLIENT REPLY OFF and SKIP: the reply is not for the client. */
-static void reply_silence(struct conn *conn, size_t from)
+/* CLIENT REPLY OFF and SKIP: the reply is not for the client. What (un)subscribing answers is a push
+ * and not a reply. */
+static void reply_silence(struct conn *conn, const struct cmd *cmd, size_t from)
 {
+    const unsigned pushes = CMD_PUBSUB | CMD_SUBSCRIBED;
     if (LIKELY(conn->reply_mode == REPLY_ON))
         return;
     if (conn->reply_mode == REPLY_SKIP_NEXT) {
@@ -201,12 +203,14 @@ static void reply_silence(struct conn *conn, size_t from)
     } else if (conn->reply_mode == REPLY_SKIP) {
         conn->reply_mode = REPLY_ON;
     }
-    resp_out_cut(&conn->out, from);
+    if (!cmd || (cmd->flags & pushes) != pushes)
+        resp_out_cut(&conn->out, from);
 }
 
 static void turn_note(struct server *server, const struct call *call, uint64_t start)
 {
-    if (!call->cmd || !(call->cmd->flags & (CMD_READ | CMD_WRITE)))
+    if (!call->cmd ||
+        (!(call->cmd->flags & (CMD_READ | CMD_WRITE)) && call->cmd->run != cmd_exec))
         return;
     server->turn_call[server->turn_call_count++] = (struct turn_call){
         .conn = call->conn, .start = start, .end = server__conn_out_end(call->conn)};
@@ -218,6 +222,18 @@ static bool needs_room(const struct call *call)
         return call->cmd != NULL;
     return !call->conn->multi.open &&
            (call->cmd->flags & (CMD_WRITE | CMD_DELETES)) == CMD_WRITE;
+}
+
+/* May run below the disk reserve; EXEC if all that it changes is deleted. */
+static bool only_deletes(const struct call *call)
+{
+    const struct multi *multi = &call->conn->multi;
+    if (!call->cmd || call->cmd->run != cmd_exec)
+        return call->cmd && call->cmd->flags & CMD_DELETES;
+    for (size_t i = 0; i < multi->count; i++)
+        if ((multi->queued[i].cmd->flags & (CMD_WRITE | CMD_DELETES)) == CMD_WRITE)
+            return false;
+    return true;
 }
 
 /* Runs in a commit. RC_COLD, RC_WAIT: nothing has happened. */
@@ -235,10 +251,11 @@ static enum rc call_commit(struct server *server, struct call *call, struct err 
                           .reply = &conn->out,
                           .err = err};
     kv_begin(&server->kv, server->kv.now_ms);
-    store_begin(server->store, call->cmd && call->cmd->flags & CMD_DELETES ? STORE_DELETES : 0);
+    store_begin(server->store, only_deletes(call) ? STORE_DELETES : 0);
     server->collect = &server->effects;
     enum rc rc = server__dispatch(&ctx);
     server->collect = NULL;
+    call->cmd = ctx.cmd; /* NULL: it was refused, or queued */
     if (rc == RC_OK && conn->out.failed)
         rc = err_set(err, RC_NOMEM, "could not allocate memory for the reply");
     if (rc == RC_OK)
@@ -275,6 +292,7 @@ static void call_run(struct server *server, struct call *call, bool room)
         conn->turn_start = start;
     }
     err.text[0] = 0;
+    conn->last_cmd = call->cmd;
     enum rc rc = call_commit(server, call, &err);
     if (UNLIKELY(rc != RC_OK)) {
         resp_out_cut(&conn->out, from);
@@ -284,15 +302,15 @@ static void call_run(struct server *server, struct call *call, bool room)
         }
         call_error(server, call, rc, &err);
     }
-    reply_silence(conn, from);
+    reply_silence(conn, call->cmd, from);
     turn_note(server, call, start);
     server->stats.command_count++;
     server->now_ns = clock_mono_ns(server->clock);
     if (call->cmd) {
-        conn->last_cmd = call->cmd;
         uint64_t usec = (server->now_ns - start_ns) / 1000;
         server__call_stats(server, call->cmd, usec, rc);
-        if (UNLIKELY((int64_t)usec >= server->config->slowlog_log_slower_than_us))
+        if (UNLIKELY((int64_t)usec >= server->config->slowlog_log_slower_than_us) &&
+            call->cmd->run != cmd_exec) /* it has told of its commands */
             slowlog_note(server, conn, call->argv, call->argc, usec);
     }
 }

@@ -1,7 +1,34 @@
 /* dispatch.c - what stands between a parsed command and its handler. */
 #include "server/server_int.h"
 
+#include <ctype.h>
+
 #include "base/banned.h"
+
+enum { NAME_BYTES_MAX = 48 };
+
+static enum rc subscribed_error(struct cmd_ctx *ctx)
+{
+    char name[NAME_BYTES_MAX];
+    size_t len = strnlen(ctx->cmd->name, sizeof name - 1);
+    for (size_t i = 0; i < len; i++)
+        name[i] = (char)tolower((unsigned char)ctx->cmd->name[i]);
+    name[len] = 0;
+    return err_set(ctx->err, RC_INVALID,
+                   "Can't execute '%s': only (P|S)SUBSCRIBE / (P|S)UNSUBSCRIBE / PING / QUIT "
+                   "/ RESET are allowed in this context",
+                   name);
+}
+
+/* A password that is not asked for any more lets in who was waiting to give it. */
+static bool is_authed(struct conn *conn)
+{
+    if (UNLIKELY(!conn->authed) && conn->server->config->requirepass[0] == 0) {
+        conn->authed = true;
+        conn->parser.limited = false;
+    }
+    return conn->authed;
+}
 
 /* Whether the command can be run at all; with a text as Redis gives it. */
 static enum rc command_check(struct cmd_ctx *ctx)
@@ -10,17 +37,14 @@ static enum rc command_check(struct cmd_ctx *ctx)
     if (!cmd || (cmd->flags & CMD_CONTAINER && ctx->argc >= 2) ||
         (cmd->arity >= 0 ? ctx->argc != (size_t)cmd->arity : ctx->argc < (size_t)-cmd->arity))
         return cmd_run(ctx); /* writes the error */
-    const struct conn *conn = ctx->conn;
-    if (!conn->authed && !(cmd->flags & CMD_NOAUTH))
+    if (!is_authed(ctx->conn) && !(cmd->flags & CMD_NOAUTH))
         return err_set(ctx->err, RC_REPLY, "NOAUTH Authentication required.");
-    const struct subs *subs = &conn->subs;
+    if (ctx->conn->multi.open && (cmd->run == cmd_shutdown || cmd->run == cmd_save))
+        return cmd_error(ctx, "Command not allowed inside a transaction");
+    const struct subs *subs = &ctx->conn->subs;
     if (ctx->reply->proto < 3 && !(cmd->flags & CMD_SUBSCRIBED) &&
         subs->count[SUB_CHANNEL] + subs->count[SUB_PATTERN] + subs->count[SUB_SHARD] > 0)
-        return err_set(ctx->err, RC_INVALID,
-                       "Can't execute '%.*s': only (P|S)SUBSCRIBE / (P|S)UNSUBSCRIBE / PING / QUIT "
-                       "/ RESET are allowed in this context",
-                       (int)(ctx->argv[0].len < 64 ? ctx->argv[0].len : 64),
-                       (const char *)ctx->argv[0].ptr);
+        return subscribed_error(ctx);
     return RC_OK;
 }
 
@@ -47,27 +71,45 @@ static enum rc exec_refuse(struct cmd_ctx *ctx)
     return RC_REPLY;
 }
 
+static enum rc command_refuse(struct cmd_ctx *ctx, enum rc rc)
+{
+    const struct cmd *cmd = ctx->cmd;
+    size_t count;
+    if (ctx->conn->multi.open)
+        ctx->conn->multi.refused = true;
+    if (cmd)
+        ctx->server->cmd_stats[cmd - cmd_list(&count)].rejected++;
+    ctx->cmd = NULL; /* it was not called */
+    return cmd && cmd->run == cmd_exec ? exec_refuse(ctx) : rc;
+}
+
+/* As Redis does: after it has run, and once. One that blocks was shown when it began to. */
+static void monitor_note(struct cmd_ctx *ctx, bool was_blocked, enum rc rc)
+{
+    if (rc != RC_COLD && rc != RC_WAIT && !was_blocked && !(ctx->cmd->flags & CMD_ADMIN))
+        monitor_feed(ctx->server, ctx->conn, ctx->argv, ctx->argc);
+}
+
 enum rc server__dispatch(struct cmd_ctx *ctx)
 {
     struct server *server = ctx->server;
-    struct multi *multi = &ctx->conn->multi;
     enum rc rc = command_check(ctx);
-    if (UNLIKELY(rc != RC_OK)) {
-        if (multi->open)
-            multi->refused = true;
-        if (ctx->cmd && ctx->cmd->run == cmd_exec)
-            return exec_refuse(ctx);
+    if (UNLIKELY(rc != RC_OK))
+        return command_refuse(ctx, rc);
+    if (UNLIKELY(ctx->conn->multi.open && !(ctx->cmd->flags & CMD_NOMULTI))) {
+        rc = server__multi_queue(ctx);
+        ctx->cmd = NULL; /* EXEC will call it */
         return rc;
     }
-    if (UNLIKELY(multi->open && !(ctx->cmd->flags & CMD_NOMULTI)))
-        return server__multi_queue(ctx);
     if (UNLIKELY(server->pause_end_ms != 0) && is_paused(server, ctx)) {
         ctx->conn->paused = true;
         return RC_WAIT;
     }
-    if (UNLIKELY(server->monitor_count > 0) && !ctx->request && ctx->cmd->run != cmd_exec)
-        monitor_feed(server, ctx->conn, ctx->argv, ctx->argc);
-    return ctx->cmd->run(ctx);
+    bool was_blocked = ctx->request && ctx->request->give_up;
+    rc = ctx->cmd->run(ctx);
+    if (UNLIKELY(server->monitor_count > 0))
+        monitor_note(ctx, was_blocked, rc);
+    return rc;
 }
 
 void server__call_stats(struct server *server, const struct cmd *cmd, uint64_t usec, enum rc rc)

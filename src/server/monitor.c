@@ -31,10 +31,13 @@ static bool quoted_add(struct buf *to, struct bytes text)
     return good && buf_add(to, "\"", 1);
 }
 
-/* Passwords are not for everybody. */
-static bool is_secret(const struct bytes *argv)
+/* Passwords are not for everybody. CONFIG SET is never shown. */
+static bool is_secret(const struct bytes *argv, size_t i)
 {
-    return cmd_arg_is(argv[0], "AUTH") || cmd_arg_is(argv[0], "HELLO");
+    if (cmd_arg_is(argv[0], "AUTH"))
+        return i > 0;
+    return cmd_arg_is(argv[0], "HELLO") && ((i > 2 && cmd_arg_is(argv[i - 1], "AUTH")) ||
+                                            (i > 3 && cmd_arg_is(argv[i - 2], "AUTH")));
 }
 
 void monitor_feed(struct server *server, const struct conn *conn, const struct bytes *argv,
@@ -42,13 +45,12 @@ void monitor_feed(struct server *server, const struct conn *conn, const struct b
 {
     struct buf *feed = &server->monitor_feed;
     size_t from = feed->len;
-    uint64_t now_us = server->kv.now_ms * 1000 + server->now_ns / 1000 % 1000;
-    if (is_secret(argv))
-        return;
+    uint64_t now_us = server->kv.now_ms * 1000; /* as exact as the clock of commands */
     bool good = buf_printf(feed, "+%" PRIu64 ".%06" PRIu64 " [%u %s]", now_us / 1000000,
                            now_us % 1000000, conn->ns->index, conn->is_unix ? "unix" : conn->peer);
     for (size_t i = 0; good && i < argc; i++)
-        good = buf_add(feed, " ", 1) && quoted_add(feed, argv[i]);
+        good = buf_add(feed, " ", 1) &&
+               quoted_add(feed, is_secret(argv, i) ? BYTES("(redacted)") : argv[i]);
     if (!good || !buf_add(feed, "\r\n", 2))
         buf_cut(feed, from);
 }

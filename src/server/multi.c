@@ -134,7 +134,12 @@ static bool is_own_fault(enum rc rc)
            rc == RC_BUSY;
 }
 
-static enum rc queued_run(struct cmd_ctx *ctx, const struct queued *queued)
+struct ran { /* how a queued command ended */
+    uint64_t usec;
+    enum rc rc;
+};
+
+static enum rc queued_run(struct cmd_ctx *ctx, const struct queued *queued, struct ran *ret_ran)
 {
     size_t from = ctx->reply->buf.len;
     struct cmd_ctx sub = *ctx;
@@ -144,13 +149,32 @@ static enum rc queued_run(struct cmd_ctx *ctx, const struct queued *queued)
     sub.argc = queued->argc;
     sub.in_exec = true;
     ctx->err->text[0] = 0;
+    uint64_t start_ns = clock_mono_ns(ctx->server->clock);
     enum rc rc = queued->cmd->run(&sub);
-    if (rc == RC_OK || !is_own_fault(rc))
+    if (rc != RC_OK && !is_own_fault(rc))
         return rc;
-    resp_out_cut(ctx->reply, from);
-    resp_add_error(ctx->reply, rc_prefix(rc), ctx->err->text[0] ? ctx->err->text : rc_text(rc));
-    ctx->server->stats.error_count++;
+    *ret_ran = (struct ran){(clock_mono_ns(ctx->server->clock) - start_ns) / 1000, rc};
+    if (rc != RC_OK) {
+        resp_out_cut(ctx->reply, from);
+        resp_add_error(ctx->reply, rc_prefix(rc),
+                       ctx->err->text[0] ? ctx->err->text : rc_text(rc));
+    }
+    if (ctx->server->monitor_count > 0 && !(queued->cmd->flags & CMD_ADMIN))
+        monitor_feed(ctx->server, ctx->conn, queued->argv, queued->argc);
     return RC_OK;
+}
+
+/* Every command has run for the last time. */
+static void queue_note(struct cmd_ctx *ctx, const struct ran *ran)
+{
+    struct server *server = ctx->server;
+    for (size_t i = 0; i < ctx->conn->multi.count; i++) {
+        const struct queued *queued = &ctx->conn->multi.queued[i];
+        server__call_stats(server, queued->cmd, ran[i].usec, ran[i].rc);
+        server->stats.error_count += ran[i].rc != RC_OK;
+        if ((int64_t)ran[i].usec >= server->config->slowlog_log_slower_than_us)
+            slowlog_note(server, ctx->conn, queued->argv, queued->argc, ran[i].usec);
+    }
 }
 
 static enum rc queue_run(struct cmd_ctx *ctx)
@@ -158,23 +182,21 @@ static enum rc queue_run(struct cmd_ctx *ctx)
     struct conn *conn = ctx->conn;
     struct ns *ns = conn->ns;
     uint8_t proto = ctx->reply->proto;
-    if (ctx->server->monitor_count > 0) {
-        const struct bytes multi = BYTES("MULTI");
-        monitor_feed(ctx->server, conn, &multi, 1);
-    }
+    size_t feed = ctx->server->monitor_feed.len;
+    struct ran *ran = arena_try_alloc(&ctx->kv->arena, conn->multi.count * sizeof *ran);
+    if (!ran)
+        return err_set(ctx->err, RC_NOMEM, "could not allocate memory for an EXEC");
     resp_add_array(ctx->reply, conn->multi.count);
     for (size_t i = 0; i < conn->multi.count; i++) {
-        enum rc rc = queued_run(ctx, &conn->multi.queued[i]);
+        enum rc rc = queued_run(ctx, &conn->multi.queued[i], &ran[i]);
         if (rc != RC_OK) { /* it runs again from its start, or not at all */
             conn->ns = ns;
             conn->out.proto = ctx->reply->proto = proto;
+            buf_cut(&ctx->server->monitor_feed, feed);
             return rc;
         }
     }
-    for (size_t i = 0; ctx->server->monitor_count > 0 && i < conn->multi.count; i++)
-        monitor_feed(ctx->server, conn, conn->multi.queued[i].argv, conn->multi.queued[i].argc);
-    if (ctx->server->monitor_count > 0)
-        monitor_feed(ctx->server, conn, ctx->argv, ctx->argc);
+    queue_note(ctx, ran);
     return RC_OK;
 }
 

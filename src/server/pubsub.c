@@ -256,8 +256,27 @@ static void reply_add(struct cmd_ctx *ctx, enum sub_kind kind, bool off, const s
                                                                subs->count[SUB_PATTERN]));
 }
 
+/* Messages go out at the end of a turn, or when it is durable. Those that were published before are
+ * for who was subscribed then: they leave first. Others' are not waited for again and again. */
+static bool messages_wait(struct cmd_ctx *ctx)
+{
+    struct server *server = ctx->server;
+    struct request *request = ctx->request;
+    if (ctx->in_exec)
+        return false;
+    if (!request)
+        return server->effects.buf.len > 0 || server->held_effects;
+    if (!server->held_effects || request->step > 1)
+        return false;
+    if (request->step++ == 0)
+        task_wait_lsn(&request->task, store_commit_lsn(server->store));
+    return true; /* step 1: they leave after the turn that finds them durable */
+}
+
 static enum rc subscribe_all(struct cmd_ctx *ctx, enum sub_kind kind)
 {
+    if (messages_wait(ctx))
+        return RC_WAIT;
     for (size_t i = 1; i < ctx->argc; i++) {
         if (!subscription_find(ctx->conn, kind, ctx->argv[i]) &&
             !subscribe(ctx->conn, kind, ctx->argv[i]))
@@ -270,6 +289,8 @@ static enum rc subscribe_all(struct cmd_ctx *ctx, enum sub_kind kind)
 static enum rc unsubscribe_all(struct cmd_ctx *ctx, enum sub_kind kind)
 {
     struct conn *conn = ctx->conn;
+    if (messages_wait(ctx))
+        return RC_WAIT;
     for (size_t i = 1; i < ctx->argc; i++) {
         struct subscription *sub = subscription_find(conn, kind, ctx->argv[i]);
         if (sub)
@@ -364,7 +385,10 @@ static enum rc channels_list(struct cmd_ctx *ctx, enum sub_kind kind)
     struct channels channels = {
         .reply = ctx->reply, .kind = kind, .pattern = ctx->argc > 2 ? &ctx->argv[2] : NULL};
     if (ctx->argc > 3)
-        return cmd_arity_error(ctx);
+        return err_set(ctx->err, RC_INVALID,
+                       "unknown subcommand or wrong number of arguments for '%.*s'. Try PUBSUB "
+                       "HELP.",
+                       (int)ctx->argv[1].len, (const char *)ctx->argv[1].ptr);
     size_t mark = resp_open(ctx->reply);
     uint64_t cursor = 0;
     do {

@@ -124,6 +124,8 @@ enum rc cmd_block(struct cmd_ctx *ctx, const struct bytes *key, size_t key_count
         }
     }
     request->give_up = give_up;
+    if (server->monitor_count > 0)
+        monitor_feed(server, ctx->conn, ctx->argv, ctx->argc);
     if (timeout_ms > 0)
         request->task.deadline_ns = clock_mono_ns(server->clock) + timeout_ms * 1000000;
     return RC_WAIT;
@@ -185,6 +187,16 @@ static void request_want(struct request *request)
         key_want(conn->ns, &request->argv[index[i]], 1);
 }
 
+/* What is counted is the run that came to an end, not the waiting before it. */
+static void run_note(const struct request *request, uint64_t usec, enum rc rc)
+{
+    struct server *server = request->conn->server;
+    server__call_stats(server, request->cmd, usec, rc);
+    if ((int64_t)usec >= server->config->slowlog_log_slower_than_us &&
+        request->cmd->run != cmd_exec)
+        slowlog_note(server, request->conn, request->argv, request->argc, usec);
+}
+
 static enum rc request_run(struct task *task, struct store *store, struct err *err)
 {
     struct request *request = (struct request *)task;
@@ -206,9 +218,12 @@ static enum rc request_run(struct task *task, struct store *store, struct err *e
     if (request->give_up && !request->listening)
         return unblocked_run(request, err);
     kv_begin(&server->kv, clock_unix_ms(server->clock));
+    uint64_t start_ns = clock_mono_ns(server->clock);
     server->collect = &request->effects;
     enum rc rc = server__dispatch(&ctx);
     server->collect = NULL;
+    if (rc != RC_COLD && rc != RC_WAIT && ctx.cmd)
+        run_note(request, (clock_mono_ns(server->clock) - start_ns) / 1000, rc);
     if (rc == RC_OK && request->reply.failed)
         rc = err_set(err, RC_NOMEM, "could not allocate memory for the reply");
     if (rc == RC_OK) {
@@ -224,6 +239,7 @@ static enum rc request_run(struct task *task, struct store *store, struct err *e
 
 static void request_done(struct task *task, enum rc rc, const struct err *err)
 {
+    const unsigned pushes = CMD_PUBSUB | CMD_SUBSCRIBED; /* as in reply_silence() */
     struct request *request = (struct request *)task;
     struct conn *conn = request->conn;
     struct server *server = conn->server;
@@ -239,13 +255,14 @@ static void request_done(struct task *task, enum rc rc, const struct err *err)
     }
     conn->parked = NULL;
     conn->paused = false;
-    if (conn->reply_mode == REPLY_ON)
+    if (conn->reply_mode == REPLY_ON || (request->cmd->flags & pushes) == pushes)
         resp_add_raw(&conn->out, buf_bytes(&request->reply.buf));
-    else if (conn->reply_mode == REPLY_SKIP)
+    if (conn->reply_mode == REPLY_SKIP)
         conn->reply_mode = REPLY_ON;
     conn->last_cmd = request->cmd;
     server->stats.command_count++;
-    server__call_stats(server, request->cmd, 0, rc == RC_TIMEOUT ? RC_OK : rc);
+    if (rc == RC_TIMEOUT)
+        server__call_stats(server, request->cmd, 0, RC_OK);
     server__request_free(request);
     server__conn_touch(conn);
     if (conn->in.len > conn->parser.at || conn->parsed) {
@@ -254,14 +271,24 @@ static void request_done(struct task *task, enum rc rc, const struct err *err)
     }
 }
 
-/* EXEC is as heavy as the commands it runs. */
+static unsigned task_flags_of(unsigned flags)
+{
+    return (flags & CMD_WRITE ? TASK_WRITES : 0u) | (flags & CMD_DELETES ? TASK_DELETES : 0u);
+}
+
+/* EXEC is as heavy as the commands it runs, and deletes if all that write do. */
 static unsigned task_flags(const struct conn *conn, const struct cmd *cmd)
 {
-    unsigned flags = cmd->flags;
-    if (cmd->run == cmd_exec)
-        for (size_t i = 0; i < conn->multi.count; i++)
-            flags |= conn->multi.queued[i].cmd->flags & CMD_WRITE;
-    return (flags & CMD_WRITE ? TASK_WRITES : 0u) | (flags & CMD_DELETES ? TASK_DELETES : 0u);
+    unsigned flags = TASK_DELETES;
+    if (cmd->run != cmd_exec)
+        return task_flags_of(cmd->flags);
+    for (size_t i = 0; i < conn->multi.count; i++) {
+        unsigned one = task_flags_of(conn->multi.queued[i].cmd->flags);
+        flags |= one & TASK_WRITES;
+        if (one == TASK_WRITES)
+            flags &= ~(unsigned)TASK_DELETES;
+    }
+    return flags;
 }
 
 bool server__request_park(struct conn *conn, const struct call *call)

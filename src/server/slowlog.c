@@ -55,6 +55,18 @@ void slowlog_free(struct slowlog *log)
     mem_free(log);
 }
 
+/* Passwords are not for everybody who may look. */
+static bool is_secret(const struct bytes *argv, size_t argc, size_t i)
+{
+    if (cmd_arg_is(argv[0], "AUTH"))
+        return i > 0;
+    if (cmd_arg_is(argv[0], "HELLO"))
+        return (i > 2 && cmd_arg_is(argv[i - 1], "AUTH")) ||
+               (i > 3 && cmd_arg_is(argv[i - 2], "AUTH"));
+    return cmd_arg_is(argv[0], "CONFIG") && argc > 3 && cmd_arg_is(argv[1], "SET") && i > 2 &&
+           i % 2 == 1 && cmd_arg_is(argv[i - 1], "requirepass");
+}
+
 /* Long arguments and many arguments are cut, as Redis does. */
 static struct bytes *args_shown(const struct bytes *argv, size_t argc, struct bytes name,
                                 size_t *ret_argc)
@@ -69,6 +81,8 @@ static struct bytes *args_shown(const struct bytes *argv, size_t argc, struct by
             int len = snprintf(more[i], sizeof more[i], "... (%zu more arguments)",
                                argc - ARGS_SHOWN_MAX + 1);
             shown[i] = bytes_of(more[i], (size_t)len);
+        } else if (is_secret(argv, argc, i)) {
+            shown[i] = BYTES("(redacted)");
         } else if (argv[i].len > ARG_SHOWN_BYTES_MAX) {
             memcpy(text[i], argv[i].ptr, ARG_SHOWN_BYTES_MAX);
             int len = snprintf(text[i] + ARG_SHOWN_BYTES_MAX, 48, "... (%zu more bytes)",
@@ -112,7 +126,10 @@ enum rc cmd_slowlog_get(struct cmd_ctx *ctx)
     const struct slowlog *log = ctx->server->slowlog;
     int64_t count = 10;
     if (ctx->argc > 3)
-        return cmd_arity_error(ctx);
+        return err_set(ctx->err, RC_INVALID,
+                       "unknown subcommand or wrong number of arguments for '%.*s'. Try SLOWLOG "
+                       "HELP.",
+                       (int)ctx->argv[1].len, (const char *)ctx->argv[1].ptr);
     if (ctx->argc == 3) {
         enum rc rc = cmd_int_range(ctx, 2, -1, INT64_MAX,
                                    "count should be greater than or equal to -1", &count);

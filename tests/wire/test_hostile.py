@@ -347,7 +347,8 @@ BEFORE_AUTH = [
     "COMMAND", "INFO", "CLIENT ID", "CLIENT SETNAME x", "SELECT 0", "NOPE", "NOPE a b", "GET",
     "CONFIG GET requirepass", "CONFIG", "QUIT", "AUTH", "AUTH x", "AUTH default x",
     "AUTH nobody secret", "AUTH a b c", "AUTH secret", "AUTH default secret",
-    "HELLO 3 AUTH default x", "HELLO 4", "HELLO 3 AUTH default", "HELLO x", "SHUTDOWN", "FLUSHALL", "DEBUG SLEEP 0",
+    "HELLO 3 AUTH default x", "HELLO 4", "HELLO 3 AUTH default", "HELLO x", "SHUTDOWN", "FLUSHALL",
+    "DEBUG SLEEP 0",
 ]
 BIG_BEFORE_AUTH = [b"*11\r\n", b"*10\r\n" + b"$1\r\na\r\n" * 10, b"*1\r\n$16385\r\n",
                    words("ECHO", bytes(16384)), words("AUTH", "secret") + b"*11\r\n$1\r\na\r\n"]

@@ -314,7 +314,10 @@ enum rc cmd_client_pause(struct cmd_ctx *ctx)
         if (!writes && !cmd_arg_is(ctx->argv[3], "ALL"))
             return cmd_error(ctx, "CLIENT PAUSE mode must be WRITE or ALL");
     } else if (ctx->argc > 4) {
-        return cmd_syntax_error(ctx);
+        return err_set(ctx->err, RC_INVALID,
+                       "unknown subcommand or wrong number of arguments for '%.*s'. Try CLIENT "
+                       "HELP.",
+                       (int)ctx->argv[1].len, (const char *)ctx->argv[1].ptr);
     }
     if (!number_int(ctx->argv[2], &ms) || ms > INT64_MAX - (int64_t)ctx->kv->now_ms)
         return cmd_error(ctx, "timeout is not an integer or out of range");

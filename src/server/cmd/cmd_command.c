@@ -40,12 +40,12 @@ static void flags_add(struct resp_out *reply, const struct cmd *cmd)
     } names[] = {
         {CMD_WRITE, "write"},         {CMD_READ, "readonly"},         {CMD_ADMIN, "admin"},
         {CMD_PUBSUB, "pubsub"},       {CMD_NOSCRIPT, "noscript"},     {CMD_BLOCKING, "blocking"},
-        {CMD_FAST, "fast"},           {CMD_NOAUTH, "no_auth"},        {CMD_NOMULTI, "no_multi"},
-        {CMD_MOVABLE, "movablekeys"},
+        {CMD_FAST, "fast"},           {CMD_NOAUTH, "no_auth"},        {CMD_MOVABLE, "movablekeys"},
+        {CMD_NOMULTI | CMD_ADMIN, "no_multi"}, /* the others run at once inside a MULTI */
     };
     size_t mark = resp_open(reply), count = 0;
     for (size_t i = 0; i < ARRAY_LEN(names); i++) {
-        if (!(cmd->flags & names[i].flag))
+        if ((cmd->flags & names[i].flag) != names[i].flag)
             continue;
         resp_add_status(reply, names[i].name);
         count++;
@@ -63,16 +63,18 @@ static void categories_add(struct resp_out *reply, const struct cmd *cmd)
         resp_add_status(reply, "@read"), count++;
     if (cmd->flags & CMD_ADMIN)
         resp_add_status(reply, "@admin"), resp_add_status(reply, "@dangerous"), count += 2;
+    bool is_category = strcmp(cmd->group, "server") != 0;
     snprintf(group, sizeof group, "@%s",
              strcmp(cmd->group, "generic") == 0        ? "keyspace"
              : strcmp(cmd->group, "sorted-set") == 0   ? "sortedset"
              : strcmp(cmd->group, "transactions") == 0 ? "transaction"
                                                        : cmd->group);
-    resp_add_status(reply, group);
+    if (is_category)
+        resp_add_status(reply, group), count++;
     resp_add_status(reply, cmd->flags & CMD_FAST ? "@fast" : "@slow");
     if (cmd->flags & CMD_BLOCKING)
         resp_add_status(reply, "@blocking"), count++;
-    resp_close_set(reply, mark, count + 2);
+    resp_close_set(reply, mark, count + 1);
 }
 
 static void spec_part(struct resp_out *reply, const char *type)
@@ -104,7 +106,7 @@ static void spec_flags(struct resp_out *reply, const struct cmd *cmd)
 
 static void key_specs_add(struct resp_out *reply, const struct cmd *cmd)
 {
-    resp_add_array(reply, (size_t)(cmd->key_first > 0) + (size_t)(cmd->key_numkeys > 0));
+    resp_add_set(reply, (size_t)(cmd->key_first > 0) + (size_t)(cmd->key_numkeys > 0));
     if (cmd->key_first > 0) {
         spec_flags(reply, cmd);
         spec_begin(reply, "begin_search", cmd->key_first);
@@ -144,7 +146,7 @@ static void info_add_one(struct resp_out *reply, const struct cmd *cmd)
     resp_add_int(reply, cmd->key_last);
     resp_add_int(reply, cmd->key_step);
     categories_add(reply, cmd);
-    resp_add_array(reply, 0); /* tips */
+    resp_add_set(reply, 0); /* tips */
     key_specs_add(reply, cmd);
     size_t mark = resp_open(reply);
     for (size_t i = 0; i < count; i++) {
@@ -153,7 +155,7 @@ static void info_add_one(struct resp_out *reply, const struct cmd *cmd)
         info_add_one(reply, &all[i]);
         subs++;
     }
-    resp_close_array(reply, mark, subs);
+    resp_close_set(reply, mark, subs);
 }
 
 enum rc cmd_command(struct cmd_ctx *ctx)
@@ -181,7 +183,7 @@ enum rc cmd_command_info(struct cmd_ctx *ctx)
         if (cmd)
             info_add_one(ctx->reply, cmd);
         else
-            resp_add_null_array(ctx->reply);
+            resp_add_null(ctx->reply);
     }
     return RC_OK;
 }

@@ -10,7 +10,7 @@
 enum rc cmd_ping(struct cmd_ctx *ctx)
 {
     const struct subs *subs = &ctx->conn->subs;
-    bool subscribed = subs->count[SUB_CHANNEL] + subs->count[SUB_PATTERN] > 0;
+    bool subscribed = subs->first != NULL;
     if (ctx->argc > 2)
         return cmd_arity_error(ctx);
     if (subscribed && ctx->reply->proto < 3) {
@@ -189,6 +189,7 @@ enum rc cmd_reset(struct cmd_ctx *ctx)
     conn->ns = kv_ns(ctx->kv, 0);
     conn->out.proto = ctx->reply->proto = 2;
     conn->authed = ctx->server->config->requirepass[0] == 0;
+    conn->parser.limited = !conn->authed;
     mem_free((void *)conn->name.ptr);
     conn->name = bytes_of(NULL, 0);
     resp_add_status(ctx->reply, "RESET");

@@ -7,6 +7,7 @@
 
 enum {
     SAMPLES_USUAL = 5,
+    MALLOC_STATS_BYTES_MAX = 1024 * 1024,
     ROW_HEAD_BYTES = 12,   /* of a single row, and its slot in the table */
     TABLE_SLOT_BYTES = 12, /* a bucket's share */
     ENTRY_BYTES = 8,       /* of a row in a block */
@@ -106,5 +107,23 @@ enum rc cmd_memory_doctor(struct cmd_ctx *ctx)
                        : stats.journal.disk_low ? "The disk is below its reserve."
                                                 : "Memory is within hot-memory; nothing to say.";
     resp_add_verbatim(ctx->reply, bytes_of(text, strlen(text)));
+    return RC_OK;
+}
+
+static void text_add(void *arg, const char *text)
+{
+    struct buf *to = arg;
+    if (!buf_add(to, text, strlen(text)))
+        return; /* what fits is told */
+}
+
+enum rc cmd_memory_malloc_stats(struct cmd_ctx *ctx)
+{
+    CLEANUP(buf_done) struct buf text;
+    buf_init(&text, MALLOC_STATS_BYTES_MAX);
+    mem_stats_print(text_add, &text);
+    if (text.len == 0)
+        text_add(&text, "Stats not supported for the current allocator");
+    resp_add_verbatim(ctx->reply, buf_bytes(&text));
     return RC_OK;
 }

@@ -35,11 +35,10 @@ enum rc cmd_lastsave(struct cmd_ctx *ctx)
 
 enum rc cmd_time(struct cmd_ctx *ctx)
 {
-    uint64_t now_us = clock_unix_ms(ctx->server->clock) * 1000 +
-                      clock_mono_ns(ctx->server->clock) / 1000 % 1000;
+    uint64_t now_ms = clock_unix_ms(ctx->server->clock); /* two clocks mixed would run backwards */
     resp_add_array(ctx->reply, 2);
-    resp_add_int_text(ctx->reply, (int64_t)(now_us / 1000000));
-    resp_add_int_text(ctx->reply, (int64_t)(now_us % 1000000));
+    resp_add_int_text(ctx->reply, (int64_t)(now_ms / 1000));
+    resp_add_int_text(ctx->reply, (int64_t)(now_ms % 1000 * 1000));
     return RC_OK;
 }
 
@@ -57,10 +56,15 @@ enum rc cmd_shutdown(struct cmd_ctx *ctx)
 {
     if (ctx->argc == 2 && cmd_arg_is(ctx->argv[1], "ABORT"))
         return cmd_error(ctx, "No shutdown in progress.");
-    for (size_t i = 1; i < ctx->argc; i++)
-        if (!cmd_arg_is(ctx->argv[i], "SAVE") && !cmd_arg_is(ctx->argv[i], "NOSAVE") &&
-            !cmd_arg_is(ctx->argv[i], "NOW") && !cmd_arg_is(ctx->argv[i], "FORCE"))
+    bool save = false, nosave = false;
+    for (size_t i = 1; i < ctx->argc; i++) {
+        save = save || cmd_arg_is(ctx->argv[i], "SAVE");
+        nosave = nosave || cmd_arg_is(ctx->argv[i], "NOSAVE");
+        if ((save && nosave) ||
+            (!cmd_arg_is(ctx->argv[i], "SAVE") && !cmd_arg_is(ctx->argv[i], "NOSAVE") &&
+             !cmd_arg_is(ctx->argv[i], "NOW") && !cmd_arg_is(ctx->argv[i], "FORCE")))
             return cmd_syntax_error(ctx);
+    }
     ctx->server->signal_count++; /* as SIGTERM: no reply but the end of the connection */
     ctx->conn->broken = true;
     server__conn_touch(ctx->conn);

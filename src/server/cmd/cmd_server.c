@@ -38,6 +38,6 @@ enum rc cmd_info(struct cmd_ctx *ctx)
     buf_init(&text, INFO_BYTES_MAX);
     if (!info_add(ctx->server, ctx->argv + 1, ctx->argc - 1, &text))
         return err_set(ctx->err, RC_NOMEM, "could not allocate memory for the answer");
-    resp_add_bulk(ctx->reply, buf_bytes(&text));
+    resp_add_verbatim(ctx->reply, buf_bytes(&text));
     return RC_OK;
 }
