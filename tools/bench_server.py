@@ -110,6 +110,16 @@ class Server:
         text = pathlib.Path(f"/proc/{self.process.pid}/status").read_text()
         return int(re.search(r"VmRSS:\s+(\d+)", text).group(1)) * 1024
 
+    def rss_at_rest(self):
+        """When it has stopped falling: buffers of the load, and what waits for a sync, are gone."""
+        least, since = self.rss_bytes(), time.monotonic()
+        while time.monotonic() - since < 6:
+            time.sleep(0.25)
+            now = self.rss_bytes()
+            if now < least * 0.995:
+                least, since = now, time.monotonic()
+        return self.rss_bytes()
+
     def ask(self, *words, seconds=120):
         """One command, the raw first part of its reply."""
         with socket.create_connection(("127.0.0.1", self.port), timeout=seconds) as link:
@@ -261,7 +271,7 @@ class Bench:
             rss = []
             for server in (ours, redis):
                 self.load(server, "fill", keys=count, value=64, type=kind, pipeline=32)
-                rss.append(server.rss_bytes())
+                rss.append(server.rss_at_rest())
             self.figure(name, rss[0] / rss[1], "x", f"{rss[0] / 2**20:.0f} and {rss[1] / 2**20:.0f} MiB, "
                         f"{rss[0] / count:.0f} and {rss[1] / count:.0f} bytes each")
         except Missing as missing:

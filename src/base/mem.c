@@ -12,10 +12,12 @@
 #include <jemalloc/jemalloc.h>
 
 /* Read by jemalloc at start. Huge pages: a random row costs two cache misses, and with small pages
- * as many misses of the TLB. Few arenas and a short decay: what RocksDB's threads free should not
- * stay resident. */
+ * as many misses of the TLB. One arena, because each begins with huge pages of its own, and the
+ * threads beside the executor allocate little. A short decay, on a thread of jemalloc's: what is
+ * freed should not stay resident, nor be given back by the executor. */
 extern const char *malloc_conf;
-const char *malloc_conf = "thp:always,narenas:4,dirty_decay_ms:2000,muzzy_decay_ms:0";
+const char *malloc_conf =
+    "thp:always,narenas:1,background_thread:true,dirty_decay_ms:2000,muzzy_decay_ms:0";
 #else
 #include <malloc.h>
 #endif

@@ -13,7 +13,8 @@
 
 #include "store/journal.h"
 
-enum { KEPT_CHUNK_BYTES = 256 * 1024 };
+/* With its head a chunk fills an allocator's size class. */
+enum { KEPT_CHUNK_BYTES = 256 * 1024 - 3 * (int)sizeof(void *), KEPT_CHUNKS_FREE_MAX = 4 };
 
 struct kept_chunk {
     struct kept_chunk *next;
@@ -21,6 +22,7 @@ struct kept_chunk {
     size_t to;
     uint8_t bytes[KEPT_CHUNK_BYTES];
 };
+_Static_assert(sizeof(struct kept_chunk) == 256 * 1024, "one size class");
 
 /* The bytes of a segment from its synced length to its length, in order. */
 struct kept {

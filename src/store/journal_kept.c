@@ -1,8 +1,8 @@
 /* journal_kept.c - a copy of what is written and not yet synced, in chunks that are used again.
  *
  * Memory: chunks hold at most what `unsynced_bytes_max` allows, a segment header more, and a part
- * of a chunk at each end of the two segments. Free chunks up to a quarter of that limit are kept
- * for the next turns; more are given back. */
+ * of a chunk at each end of the two segments. A few free chunks are kept for the next turns; more
+ * are given back, or they would stay resident after every burst. */
 #include "store/journal_int.h"
 
 #include "base/mem.h"
@@ -28,7 +28,7 @@ static struct kept_chunk *chunk_take(struct journal *journal)
 
 static void chunk_give(struct journal *journal, struct kept_chunk *chunk)
 {
-    if (journal->chunk_free_count > journal->options.unsynced_bytes_max / 4 / KEPT_CHUNK_BYTES) {
+    if (journal->chunk_free_count >= KEPT_CHUNKS_FREE_MAX) {
         mem_free(chunk);
         return;
     }
