@@ -44,6 +44,13 @@ uint64_t clock_unix_ms(const struct clock *clock)
     return read_ns(CLOCK_REALTIME) / NS_PER_MS;
 }
 
+uint64_t clock_unix_us(const struct clock *clock)
+{
+    if (clock->manual)
+        return 1000 * atomic_load(&clock->unix_ms);
+    return read_ns(CLOCK_REALTIME) / 1000;
+}
+
 uint64_t clock_mono_ns(const struct clock *clock)
 {
     if (clock->manual)

@@ -18,6 +18,7 @@ void clock_init(struct clock *clock); /* the real one */
 void clock_init_manual(struct clock *clock, uint64_t unix_ms);
 void clock_advance_ms(struct clock *clock, uint64_t ms); /* manual only; both times */
 uint64_t clock_unix_ms(const struct clock *clock);
+uint64_t clock_unix_us(const struct clock *clock);
 uint64_t clock_mono_ns(const struct clock *clock);
 uint64_t clock_thread_cpu_ns(void);  /* CPU of the calling thread, for bench and slices */
 uint64_t clock_process_cpu_ns(void); /* CPU of all threads */

@@ -30,7 +30,7 @@ enum cmd_flags {
     CMD_NOSCRIPT = 1 << 6,  /* not from scripts */
     CMD_BLOCKING = 1 << 7,  /* may wait for keys */
     CMD_NOAUTH = 1 << 8,    /* runs before AUTH */
-    CMD_NOMULTI = 1 << 9,   /* is not queued by MULTI: it runs at once, or is refused */
+    CMD_NOMULTI = 1 << 9,   /* is not queued by MULTI: it runs at once */
     CMD_SUBSCRIBED = 1 << 10, /* allowed to a RESP2 client that is subscribed */
     CMD_CONTAINER = 1 << 11,  /* only its subcommands ("NAME|SUB") run */
     CMD_MOVABLE = 1 << 12,    /* where its keys are, the arguments say */
@@ -39,6 +39,7 @@ enum cmd_flags {
     CMD_ROW2 = 1 << 14,  /* the one of argument 2, a field or a member of a set */
     CMD_ZROW2 = 1 << 15, /* the one of a member of a sorted set, argument 2 */
     CMD_ZROW3 = 1 << 16, /* argument 3 */
+    CMD_ALONE = 1 << 18, /* refused inside a MULTI */
     CMD_STORE = 1 << 17, /* STORE and a key may stand among the arguments; the last one counts */
 };
 

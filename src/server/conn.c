@@ -191,6 +191,7 @@ void server__conn_push(struct conn *conn, struct bytes bytes)
 {
     if (conn->broken || conn->quit)
         return;
+    conn->out.buf.bytes_max = SIZE_MAX; /* client-output-buffer-limit is the limit here */
     resp_add_raw(&conn->out, bytes);
     server__conn_touch(conn);
 }

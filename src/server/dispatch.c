@@ -39,7 +39,7 @@ static enum rc command_check(struct cmd_ctx *ctx)
         return cmd_run(ctx); /* writes the error */
     if (!is_authed(ctx->conn) && !(cmd->flags & CMD_NOAUTH))
         return err_set(ctx->err, RC_REPLY, "NOAUTH Authentication required.");
-    if (ctx->conn->multi.open && (cmd->run == cmd_shutdown || cmd->run == cmd_save))
+    if (ctx->conn->multi.open && cmd->flags & CMD_ALONE)
         return cmd_error(ctx, "Command not allowed inside a transaction");
     const struct subs *subs = &ctx->conn->subs;
     if (ctx->reply->proto < 3 && !(cmd->flags & CMD_SUBSCRIBED) &&

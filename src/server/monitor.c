@@ -45,7 +45,7 @@ void monitor_feed(struct server *server, const struct conn *conn, const struct b
 {
     struct buf *feed = &server->monitor_feed;
     size_t from = feed->len;
-    uint64_t now_us = server->kv.now_ms * 1000; /* as exact as the clock of commands */
+    uint64_t now_us = clock_unix_us(server->clock);
     bool good = buf_printf(feed, "+%" PRIu64 ".%06" PRIu64 " [%u %s]", now_us / 1000000,
                            now_us % 1000000, conn->ns->index, conn->is_unix ? "unix" : conn->peer);
     for (size_t i = 0; good && i < argc; i++)

@@ -28,7 +28,7 @@ static struct request *request_new(struct conn *conn)
     request->task.deadline_ns = 0;
     request->conn = conn;
     request->give_up = NULL;
-    request->unblock_error = false;
+    request->blocked = request->unblocked = request->unblock_error = false;
     request->step = 0;
     request->reply.proto = conn->out.proto;
     return request;
@@ -97,7 +97,7 @@ struct bytes *server__args_copy(const struct bytes *argv, size_t argc)
 
 bool server__request_blocked(const struct request *request)
 {
-    return request->listening != NULL;
+    return request->blocked;
 }
 
 enum rc cmd_block(struct cmd_ctx *ctx, const struct bytes *key, size_t key_count,
@@ -111,7 +111,7 @@ enum rc cmd_block(struct cmd_ctx *ctx, const struct bytes *key, size_t key_count
     }
     if (!request)
         return RC_WAIT; /* runs again, as a request */
-    if (request->listening)
+    if (request->blocked)
         return RC_WAIT; /* it keeps its place */
     for (size_t i = 0; i < key_count; i++) {
         if (server__ear_has(request->listening, ctx->ns, key[i]))
@@ -124,6 +124,7 @@ enum rc cmd_block(struct cmd_ctx *ctx, const struct bytes *key, size_t key_count
         }
     }
     request->give_up = give_up;
+    request->blocked = true;
     if (server->monitor_count > 0)
         monitor_feed(server, ctx->conn, ctx->argv, ctx->argc);
     if (timeout_ms > 0)
@@ -136,6 +137,8 @@ bool server__request_unblock(struct request *request, bool error)
     if (!server__request_blocked(request))
         return false;
     request->unblock_error = error;
+    request->unblocked = true;
+    request->blocked = false;
     server__ears_free(request->conn->server, &request->listening);
     task_wake(&request->task);
     return true;
@@ -215,7 +218,7 @@ static enum rc request_run(struct task *task, struct store *store, struct err *e
                           .request = request};
     resp_out_clear(&request->reply);
     buf_cut(&request->effects.buf, 0);
-    if (request->give_up && !request->listening)
+    if (request->unblocked)
         return unblocked_run(request, err);
     kv_begin(&server->kv, clock_unix_ms(server->clock));
     uint64_t start_ns = clock_mono_ns(server->clock);
@@ -228,11 +231,11 @@ static enum rc request_run(struct task *task, struct store *store, struct err *e
         rc = err_set(err, RC_NOMEM, "could not allocate memory for the reply");
     if (rc == RC_OK) {
         server__ears_free(server, &request->listening); /* it has what it waited for */
-        request->give_up = NULL;
+        request->blocked = false;
         server__effects_touch(server, &request->effects, 0);
     } else if (rc == RC_COLD)
         request_want(request);
-    else if (rc == RC_WAIT && (request->listening || conn->paused))
+    else if (rc == RC_WAIT && (request->blocked || conn->paused))
         task_wait_event(task); /* otherwise for what the handler has asked for */
     return rc;
 }
@@ -255,6 +258,7 @@ static void request_done(struct task *task, enum rc rc, const struct err *err)
     }
     conn->parked = NULL;
     conn->paused = false;
+    conn->out.buf.bytes_max = SIZE_MAX; /* it has had its own limit */
     if (conn->reply_mode == REPLY_ON || (request->cmd->flags & pushes) == pushes)
         resp_add_raw(&conn->out, buf_bytes(&request->reply.buf));
     if (conn->reply_mode == REPLY_SKIP)

@@ -151,6 +151,8 @@ struct request { /* a command that waits */
     struct effects effects;
     struct key_listener *listening; /* EAR_BLOCK, by owner_next */
     void (*give_up)(struct resp_out *reply);
+    bool blocked;       /* it waits for keys, or for a time: cmd_block() */
+    bool unblocked;     /* by CLIENT UNBLOCK */
     bool unblock_error; /* CLIENT UNBLOCK ... ERROR */
     unsigned step;      /* of a command that waits several times */
 };

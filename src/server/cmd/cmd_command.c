@@ -41,11 +41,11 @@ static void flags_add(struct resp_out *reply, const struct cmd *cmd)
         {CMD_WRITE, "write"},         {CMD_READ, "readonly"},         {CMD_ADMIN, "admin"},
         {CMD_PUBSUB, "pubsub"},       {CMD_NOSCRIPT, "noscript"},     {CMD_BLOCKING, "blocking"},
         {CMD_FAST, "fast"},           {CMD_NOAUTH, "no_auth"},        {CMD_MOVABLE, "movablekeys"},
-        {CMD_NOMULTI | CMD_ADMIN, "no_multi"}, /* the others run at once inside a MULTI */
+        {CMD_ALONE, "no_multi"},
     };
     size_t mark = resp_open(reply), count = 0;
     for (size_t i = 0; i < ARRAY_LEN(names); i++) {
-        if ((cmd->flags & names[i].flag) != names[i].flag)
+        if (!(cmd->flags & names[i].flag))
             continue;
         resp_add_status(reply, names[i].name);
         count++;

@@ -35,10 +35,10 @@ enum rc cmd_lastsave(struct cmd_ctx *ctx)
 
 enum rc cmd_time(struct cmd_ctx *ctx)
 {
-    uint64_t now_ms = clock_unix_ms(ctx->server->clock); /* two clocks mixed would run backwards */
+    uint64_t now_us = clock_unix_us(ctx->server->clock);
     resp_add_array(ctx->reply, 2);
-    resp_add_int_text(ctx->reply, (int64_t)(now_ms / 1000));
-    resp_add_int_text(ctx->reply, (int64_t)(now_ms % 1000 * 1000));
+    resp_add_int_text(ctx->reply, (int64_t)(now_us / 1000000));
+    resp_add_int_text(ctx->reply, (int64_t)(now_us % 1000000));
     return RC_OK;
 }
 
