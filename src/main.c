@@ -80,12 +80,10 @@ static enum rc serve(struct config *config, struct loop *loop, struct store *sto
                      const struct clock *clock, int signal_fd, struct err *err)
 {
     struct server *server = NULL;
-    enum rc rc = server_new(&(struct server_options){.loop = loop,
-                                                     .store = store,
-                                                     .clock = clock,
-                                                     .config = config,
-                                                     .signal_fd = signal_fd},
-                            &server, err);
+    enum rc rc = server_new(
+        &(struct server_options){
+            .loop = loop, .store = store, .clock = clock, .config = config, .signal_fd = signal_fd},
+        &server, err);
     if (rc != RC_OK)
         return rc;
     banner_print(config, server_port(server));
@@ -94,8 +92,8 @@ static enum rc serve(struct config *config, struct loop *loop, struct store *sto
     return rc;
 }
 
-static enum rc store_start(struct config *config, struct loop *loop,
-                           const struct clock *clock, struct store **ret_store, struct err *err)
+static enum rc store_start(struct config *config, struct loop *loop, const struct clock *clock,
+                           struct store **ret_store, struct err *err)
 {
     return store_open(&(struct store_options){.dir = config->dir,
                                               .spaces = types_spaces,

@@ -29,7 +29,7 @@ enum {
 
     RESP_ARG_COUNT_MAX = 1024 * 1024,
     RESP_BULK_BYTES_MAX = 512 * 1024 * 1024,
-    RESP_LIMITED_ARG_COUNT_MAX = 10,             /* before AUTH */
+    RESP_LIMITED_ARG_COUNT_MAX = 10, /* before AUTH */
     RESP_LIMITED_BULK_BYTES_MAX = 16 * 1024,
     RESP_LINE_BYTES_MAX = 64 * 1024,        /* an inline command, or the line with a length */
     CONN_IN_BYTES_MAX = 1024 * 1024 * 1024, /* the largest request */

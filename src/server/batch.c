@@ -51,8 +51,8 @@ static bool call_add(struct server *server, struct conn *conn, size_t in_start)
     struct bytes *argv = server->arg + server->arg_count;
     for (size_t i = 0; i < parser->arg_count; i++)
         argv[i] = bytes_of(conn->in.ptr + parser->arg[i].offset, parser->arg[i].len);
-    *call = (struct call){
-        .conn = conn, .argv = argv, .argc = parser->arg_count, .in_start = in_start};
+    *call =
+        (struct call){.conn = conn, .argv = argv, .argc = parser->arg_count, .in_start = in_start};
     call->cmd = cmd_find(server->cmds, argv, call->argc);
     server->arg_count += call->argc;
     server->call_count++;
@@ -164,7 +164,8 @@ static void batch_prefetch(struct server *server)
         if (!call->cmd || call->cmd->key_first == 0)
             continue;
         size_t found = cmd_keys(call->cmd, call->argv, call->argc, key, PREFETCH_CALL_KEYS_MAX);
-        for (size_t k = 0; k < found && k < PREFETCH_CALL_KEYS_MAX && count < PREFETCH_KEYS_MAX; k++)
+        for (size_t k = 0; k < found && k < PREFETCH_CALL_KEYS_MAX && count < PREFETCH_KEYS_MAX;
+             k++)
             group[count++] = (struct store_group){call->conn->ns->meta, call->argv[key[k]]};
     }
     if (count > 1) {
@@ -191,8 +192,8 @@ static void call_error(struct server *server, struct call *call, enum rc rc, con
     server->stats.error_count++;
 }
 
-/* CLIENT REPLY OFF and SKIP: the reply is not for the client. What (un)subscribing answers is a push
- * and not a reply. */
+/* CLIENT REPLY OFF and SKIP: the reply is not for the client. What (un)subscribing answers is a
+ * push and not a reply. */
 static void reply_silence(struct conn *conn, const struct cmd *cmd, size_t from)
 {
     const unsigned pushes = CMD_PUBSUB | CMD_SUBSCRIBED;
@@ -209,8 +210,7 @@ static void reply_silence(struct conn *conn, const struct cmd *cmd, size_t from)
 
 static void turn_note(struct server *server, const struct call *call, uint64_t start)
 {
-    if (!call->cmd ||
-        (!(call->cmd->flags & (CMD_READ | CMD_WRITE)) && call->cmd->run != cmd_exec))
+    if (!call->cmd || (!(call->cmd->flags & (CMD_READ | CMD_WRITE)) && call->cmd->run != cmd_exec))
         return;
     server->turn_call[server->turn_call_count++] = (struct turn_call){
         .conn = call->conn, .start = start, .end = server__conn_out_end(call->conn)};
@@ -220,8 +220,7 @@ static bool needs_room(const struct call *call)
 {
     if (!call->cmd || call->cmd->run == cmd_exec)
         return call->cmd != NULL;
-    return !call->conn->multi.open &&
-           (call->cmd->flags & (CMD_WRITE | CMD_DELETES)) == CMD_WRITE;
+    return !call->conn->multi.open && (call->cmd->flags & (CMD_WRITE | CMD_DELETES)) == CMD_WRITE;
 }
 
 /* May run below the disk reserve; EXEC if all that it changes is deleted. */
@@ -398,8 +397,8 @@ void server__turn_end(void *arg, enum rc rc, const struct err *err)
     if (rc != RC_OK)
         turn_take_back(server, rc, err);
     server->turn_call_count = 0;
-    bool held = server->config->durability == DURABILITY_ALWAYS &&
-                lsn > store_durable_lsn(server->store);
+    bool held =
+        server->config->durability == DURABILITY_ALWAYS && lsn > store_durable_lsn(server->store);
     if (held)
         replies_hold(server, lsn);
     server__effects_leave(server, held ? lsn : 0);

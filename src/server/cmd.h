@@ -21,16 +21,16 @@ struct request;
 struct cmd_ctx;
 
 enum cmd_flags {
-    CMD_READ = 1 << 0,      /* reads keys */
-    CMD_WRITE = 1 << 1,     /* changes keys; may have to wait for room in memory */
-    CMD_DELETES = 1 << 2,   /* frees: runs below the disk reserve and without room */
-    CMD_FAST = 1 << 3,      /* Redis's flag, for COMMAND INFO */
-    CMD_ADMIN = 1 << 4,     /* Redis's flag */
-    CMD_PUBSUB = 1 << 5,    /* Redis's flag */
-    CMD_NOSCRIPT = 1 << 6,  /* not from scripts */
-    CMD_BLOCKING = 1 << 7,  /* may wait for keys */
-    CMD_NOAUTH = 1 << 8,    /* runs before AUTH */
-    CMD_NOMULTI = 1 << 9,   /* is not queued by MULTI: it runs at once */
+    CMD_READ = 1 << 0,        /* reads keys */
+    CMD_WRITE = 1 << 1,       /* changes keys; may have to wait for room in memory */
+    CMD_DELETES = 1 << 2,     /* frees: runs below the disk reserve and without room */
+    CMD_FAST = 1 << 3,        /* Redis's flag, for COMMAND INFO */
+    CMD_ADMIN = 1 << 4,       /* Redis's flag */
+    CMD_PUBSUB = 1 << 5,      /* Redis's flag */
+    CMD_NOSCRIPT = 1 << 6,    /* not from scripts */
+    CMD_BLOCKING = 1 << 7,    /* may wait for keys */
+    CMD_NOAUTH = 1 << 8,      /* runs before AUTH */
+    CMD_NOMULTI = 1 << 9,     /* is not queued by MULTI: it runs at once */
     CMD_SUBSCRIBED = 1 << 10, /* allowed to a RESP2 client that is subscribed */
     CMD_CONTAINER = 1 << 11,  /* only its subcommands ("NAME|SUB") run */
     CMD_MOVABLE = 1 << 12,    /* where its keys are, the arguments say */
@@ -102,13 +102,13 @@ enum rc cmd_double(struct cmd_ctx *ctx, size_t arg, double *ret_value) NODISCARD
 enum rc cmd_timeout(struct cmd_ctx *ctx, size_t arg, uint64_t *ret_ms) NODISCARD;
 
 /* There is nothing to take: wait for changes of these keys, then run from the start again. After
- * timeout_ms (0: never) `give_up` writes the reply. Inside a MULTI, or where waiting is not allowed,
- * that happens at once. The handler returns what this returns. */
+ * timeout_ms (0: never) `give_up` writes the reply. Inside a MULTI, or where waiting is not
+ * allowed, that happens at once. The handler returns what this returns. */
 enum rc cmd_block(struct cmd_ctx *ctx, const struct bytes *key, size_t key_count,
                   uint64_t timeout_ms, void (*give_up)(struct resp_out *reply)) NODISCARD;
 
-/* Waits until everything committed before is in the engine. RC_OK, at last, or what the handler has to
- * return. */
+/* Waits until everything committed before is in the engine. RC_OK, at last, or what the handler has
+ * to return. */
 enum rc cmd_flush_wait(struct cmd_ctx *ctx) NODISCARD;
 
 /* The keys among the arguments: indexes into argv, at most `max` of them; returns how many there

@@ -226,8 +226,7 @@ static void held_pop(struct server *server)
 
 void server__effects_held_look(struct server *server)
 {
-    while (server->held_effects &&
-           server->held_effects->lsn <= store_durable_lsn(server->store)) {
+    while (server->held_effects && server->held_effects->lsn <= store_durable_lsn(server->store)) {
         server__effects_deliver(server, &server->held_effects->effects);
         held_pop(server);
     }
@@ -271,6 +270,7 @@ void server__listening_update(struct server *server)
 {
     const unsigned quiet = KV_EVENT_MISS | KV_EVENT_NEW;
     server->kv.miss_event = server->notify & quiet;
-    server->kv.listening = server->watch_count > 0 || server->block_count > 0 ||
-                           (server->notify & ~(quiet | CONFIG_NOTIFY_KEYSPACE | CONFIG_NOTIFY_KEYEVENT));
+    server->kv.listening =
+        server->watch_count > 0 || server->block_count > 0 ||
+        (server->notify & ~(quiet | CONFIG_NOTIFY_KEYSPACE | CONFIG_NOTIFY_KEYEVENT));
 }

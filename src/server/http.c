@@ -92,8 +92,8 @@ static bool metrics_ask(struct http *http, struct ask *ask)
 static enum MHD_Result reply(struct MHD_Connection *connection, unsigned status, const char *type,
                              struct bytes text)
 {
-    struct MHD_Response *response = MHD_create_response_from_buffer(
-        text.len, (void *)text.ptr, MHD_RESPMEM_MUST_COPY);
+    struct MHD_Response *response =
+        MHD_create_response_from_buffer(text.len, (void *)text.ptr, MHD_RESPMEM_MUST_COPY);
     if (!response)
         return MHD_NO;
     (void)MHD_add_response_header(response, MHD_HTTP_HEADER_CONTENT_TYPE, type);
@@ -102,9 +102,9 @@ static enum MHD_Result reply(struct MHD_Connection *connection, unsigned status,
     return result;
 }
 
-static enum MHD_Result request_answer(void *arg, struct MHD_Connection *connection,
-                                      const char *url, const char *method, const char *version,
-                                      const char *data, size_t *data_len, void **state)
+static enum MHD_Result request_answer(void *arg, struct MHD_Connection *connection, const char *url,
+                                      const char *method, const char *version, const char *data,
+                                      size_t *data_len, void **state)
 {
     struct http *http = arg;
     (void)version;

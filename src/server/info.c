@@ -206,14 +206,13 @@ static void add_commandstats(struct info *info)
         for (; cmd[i].name[len] && len + 1 < sizeof name; len++)
             name[len] = (char)tolower((unsigned char)cmd[i].name[len]);
         name[len] = 0;
-        info->failed =
-            info->failed || !buf_printf(info->to,
-                                        "cmdstat_%s:calls=%" PRIu64 ",usec=%" PRIu64
-                                        ",usec_per_call=%.2f,rejected_calls=%" PRIu64
-                                        ",failed_calls=%" PRIu64 "\r\n",
-                                        name, stats->calls, stats->usec,
-                                        (double)stats->usec / (double)stats->calls, stats->rejected,
-                                        stats->failed);
+        info->failed = info->failed || !buf_printf(info->to,
+                                                   "cmdstat_%s:calls=%" PRIu64 ",usec=%" PRIu64
+                                                   ",usec_per_call=%.2f,rejected_calls=%" PRIu64
+                                                   ",failed_calls=%" PRIu64 "\r\n",
+                                                   name, stats->calls, stats->usec,
+                                                   (double)stats->usec / (double)stats->calls,
+                                                   stats->rejected, stats->failed);
     }
 }
 

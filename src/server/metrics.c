@@ -16,11 +16,11 @@ struct metrics {
 static void add(struct metrics *metrics, const char *name, const char *type, const char *help,
                 uint64_t value)
 {
-    metrics->failed = metrics->failed ||
-                      !buf_printf(metrics->to,
-                                  "# HELP terrace_%s %s\n# TYPE terrace_%s %s\nterrace_%s %" PRIu64
-                                  "\n",
-                                  name, help, name, type, name, value);
+    metrics->failed =
+        metrics->failed ||
+        !buf_printf(metrics->to,
+                    "# HELP terrace_%s %s\n# TYPE terrace_%s %s\nterrace_%s %" PRIu64 "\n", name,
+                    help, name, type, name, value);
 }
 
 static void gauge(struct metrics *metrics, const char *name, const char *help, uint64_t value)
@@ -41,8 +41,7 @@ static void add_clients(struct metrics *to, const struct server *server)
     gauge(to, "clients_max", "Most connections allowed.", server->conn_count_max);
     gauge(to, "tasks", "Commands and jobs that wait or run.", tasks_count(server->tasks));
     counter(to, "connections_total", "Connections accepted.", server->stats.connection_count);
-    counter(to, "connections_rejected_total", "Connections refused.",
-            server->stats.rejected_count);
+    counter(to, "connections_rejected_total", "Connections refused.", server->stats.rejected_count);
     counter(to, "commands_total", "Commands answered.", server->stats.command_count);
     counter(to, "errors_total", "Error replies.", server->stats.error_count);
     counter(to, "input_bytes_total", "Bytes from clients.", server->stats.input_bytes);
@@ -104,9 +103,8 @@ static void add_keys(struct metrics *to, const struct kv *kv)
     head(to, "keys", "gauge", "Keys of a namespace.");
     for (size_t i = 0; i < kv->ns_count; i++)
         if (kv_ns(kv, i))
-            to->failed = to->failed ||
-                         !buf_printf(to->to, "terrace_keys{db=\"%zu\"} %" PRId64 "\n", i,
-                                     ns_key_count(kv_ns(kv, i)));
+            to->failed = to->failed || !buf_printf(to->to, "terrace_keys{db=\"%zu\"} %" PRId64 "\n",
+                                                   i, ns_key_count(kv_ns(kv, i)));
 }
 
 static void add_commands(struct metrics *to, const struct server *server)
@@ -122,9 +120,10 @@ static void add_commands(struct metrics *to, const struct server *server)
         for (; cmd[i].name[len] && len + 1 < sizeof name; len++)
             name[len] = (char)tolower((unsigned char)cmd[i].name[len]);
         name[len] = 0;
-        to->failed = to->failed ||
-                     !buf_printf(to->to, "terrace_command_calls_total{command=\"%s\"} %" PRIu64 "\n",
-                                 name, server->cmd_stats[i].calls);
+        to->failed =
+            to->failed ||
+            !buf_printf(to->to, "terrace_command_calls_total{command=\"%s\"} %" PRIu64 "\n", name,
+                        server->cmd_stats[i].calls);
     }
 }
 

@@ -156,8 +156,7 @@ static enum rc queued_run(struct cmd_ctx *ctx, const struct queued *queued, stru
     *ret_ran = (struct ran){(clock_mono_ns(ctx->server->clock) - start_ns) / 1000, rc};
     if (rc != RC_OK) {
         resp_out_cut(ctx->reply, from);
-        resp_add_error(ctx->reply, rc_prefix(rc),
-                       ctx->err->text[0] ? ctx->err->text : rc_text(rc));
+        resp_add_error(ctx->reply, rc_prefix(rc), ctx->err->text[0] ? ctx->err->text : rc_text(rc));
     }
     if (ctx->server->monitor_count > 0 && !(queued->cmd->flags & CMD_ADMIN))
         monitor_feed(ctx->server, ctx->conn, queued->argv, queued->argc);

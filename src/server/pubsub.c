@@ -251,9 +251,9 @@ static void reply_add(struct cmd_ctx *ctx, enum sub_kind kind, bool off, const s
         resp_add_bulk(ctx->reply, *name);
     else
         resp_add_null(ctx->reply);
-    resp_add_int(ctx->reply, (int64_t)(kind == SUB_SHARD ? subs->count[SUB_SHARD]
-                                                         : subs->count[SUB_CHANNEL] +
-                                                               subs->count[SUB_PATTERN]));
+    resp_add_int(ctx->reply, (int64_t)(kind == SUB_SHARD
+                                           ? subs->count[SUB_SHARD]
+                                           : subs->count[SUB_CHANNEL] + subs->count[SUB_PATTERN]));
 }
 
 /* Messages go out at the end of a turn, or when it is durable. Those that were published before are

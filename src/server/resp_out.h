@@ -18,18 +18,19 @@ struct resp_out {
 
 void resp_out_init(struct resp_out *out, size_t bytes_max); /* RESP2 */
 void resp_out_done(struct resp_out *out);
-void resp_out_clear(struct resp_out *out);             /* keeps a little memory */
-void resp_out_cut(struct resp_out *out, size_t len);   /* back to len bytes, as if nothing failed */
+void resp_out_clear(struct resp_out *out);           /* keeps a little memory */
+void resp_out_cut(struct resp_out *out, size_t len); /* back to len bytes, as if nothing failed */
 
 void resp_add_status(struct resp_out *out, const char *text);
-/* "-<prefix> <text>"; line ends in the text become spaces. An empty prefix: the text has its own. */
+/* "-<prefix> <text>"; line ends in the text become spaces. An empty prefix: the text has its own.
+ */
 void resp_add_error(struct resp_out *out, const char *prefix, const char *text);
 void resp_add_int(struct resp_out *out, int64_t value);
 void resp_add_bulk(struct resp_out *out, struct bytes bytes);
-void resp_add_text(struct resp_out *out, const char *text);    /* as a bulk */
-void resp_add_int_text(struct resp_out *out, int64_t value);   /* a number as a bulk */
+void resp_add_text(struct resp_out *out, const char *text);  /* as a bulk */
+void resp_add_int_text(struct resp_out *out, int64_t value); /* a number as a bulk */
 void resp_add_double(struct resp_out *out, double value);
-void resp_add_bool(struct resp_out *out, bool value);          /* RESP2: 1 or 0 */
+void resp_add_bool(struct resp_out *out, bool value);            /* RESP2: 1 or 0 */
 void resp_add_verbatim(struct resp_out *out, struct bytes text); /* RESP2: a bulk */
 void resp_add_null(struct resp_out *out);
 void resp_add_null_array(struct resp_out *out);

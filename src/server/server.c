@@ -94,9 +94,8 @@ static enum rc databases_open(struct server *server, struct err *err)
 {
     kv_init(&server->kv, server->store, server->clock);
     encodings_set(server);
-    server->kv.hooks = (struct kv_hooks){.changed = server__key_changed,
-                                         .flushed = server__ns_flushed,
-                                         .arg = server};
+    server->kv.hooks = (struct kv_hooks){
+        .changed = server__key_changed, .flushed = server__ns_flushed, .arg = server};
     return names_open(&server->kv, err);
 }
 

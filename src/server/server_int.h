@@ -24,8 +24,8 @@ enum {
     BATCH_CALLS_MAX = 32,
     BATCH_CALLS_A_CONN = 16,
     BATCH_ARGS_MAX = 1024, /* held without an allocation */
-    TURN_CALLS_MAX = 256, /* noted; a batch more than a turn takes */
-    LISTENERS_MAX = 17, /* addresses and a Unix socket */
+    TURN_CALLS_MAX = 256,  /* noted; a batch more than a turn takes */
+    LISTENERS_MAX = 17,    /* addresses and a Unix socket */
 };
 
 /* ---- effects: what a command does besides rows and its reply ---- */
@@ -45,10 +45,10 @@ struct key_listener { /* one client's interest in one key; embedded or allocated
     /* EAR_WATCH: in which database; the key was there, or had expired, when it began */
     uint32_t index;
     bool existed, was_dead;
-    bool swapped; /* SWAPDB has put another namespace there since */
-    void *owner;                       /* struct conn (watch) or struct request (block) */
-    struct key_listener *prev, *next;  /* of the same key, in order of arrival */
-    struct key_listener *owner_next;   /* of the same owner */
+    bool swapped;                     /* SWAPDB has put another namespace there since */
+    void *owner;                      /* struct conn (watch) or struct request (block) */
+    struct key_listener *prev, *next; /* of the same key, in order of arrival */
+    struct key_listener *owner_next;  /* of the same owner */
 };
 
 /* ---- MULTI ---- */
@@ -113,11 +113,11 @@ struct conn {
     bool parsed;         /* the parser holds a whole command that found no place in the batch */
     uint64_t turn;       /* in which it last ran a command */
     uint64_t turn_start; /* where that turn's replies begin */
-    bool queued;        /* in the server's list of those with input */
-    bool touched;       /* in the server's list of those with output */
-    bool eof;           /* the client sends no more */
-    bool quit;          /* nothing more is read or run; closed when everything is sent */
-    bool broken;        /* nothing more is sent; closed at the next chance */
+    bool queued;         /* in the server's list of those with input */
+    bool touched;        /* in the server's list of those with output */
+    bool eof;            /* the client sends no more */
+    bool quit;           /* nothing more is read or run; closed when everything is sent */
+    bool broken;         /* nothing more is sent; closed at the next chance */
     bool authed;
     bool no_evict, no_touch, monitor, paused;
     enum reply_mode reply_mode;
@@ -210,13 +210,13 @@ struct server {
     uint64_t turn;
     struct turn_call *turn_call;
     size_t turn_call_count;
-    struct effects effects;   /* of the turn's direct calls */
+    struct effects effects;     /* of the turn's direct calls */
     struct effects job_effects; /* of the sweep */
-    struct effects *collect;  /* where the running command's go; NULL: nothing runs */
+    struct effects *collect;    /* where the running command's go; NULL: nothing runs */
     struct held_effects *held_effects, **held_effects_tail; /* durability always */
-    struct table ears; /* keys somebody listens for */
+    struct table ears;                                      /* keys somebody listens for */
     size_t watch_count, block_count;
-    bool woken; /* blocked commands that run before the next one */
+    bool woken;      /* blocked commands that run before the next one */
     unsigned notify; /* mask of keyspace events; 0: none */
     struct pubsub *pubsub;
     struct http *http; /* NULL: no port */
@@ -225,7 +225,7 @@ struct server {
     size_t monitor_count;
     struct cmd_stats *cmd_stats; /* by row of commands.def */
     uint64_t now_ns;             /* last look at the clock */
-    uint64_t conns_cron_ms; /* when clients were last looked at */
+    uint64_t conns_cron_ms;      /* when clients were last looked at */
     uint64_t pause_end_ms;
     bool pause_writes_only;
     bool busy; /* another turn at once */
@@ -247,8 +247,8 @@ void server__conn_new(struct server *server, int fd, bool is_unix); /* takes the
 void server__conn_close(struct conn *conn);                         /* and frees it */
 /* Closes it after the replies so far; commands behind this one do not run. */
 void server__conn_quit(struct conn *conn);
-void server__conn_touch(struct conn *conn);  /* its output is looked at after the turn */
-void server__conn_queue(struct conn *conn);  /* its input is looked at in the turn */
+void server__conn_touch(struct conn *conn); /* its output is looked at after the turn */
+void server__conn_queue(struct conn *conn); /* its input is looked at in the turn */
 void server__conns_settle(struct server *server);
 void server__conns_cron(struct server *server); /* idle timeouts, output limits */
 uint64_t server__conn_out_end(const struct conn *conn);
@@ -281,7 +281,8 @@ struct bytes *server__args_copy(const struct bytes *argv, size_t argc);
 /* CLIENT UNBLOCK; false: it does not wait for keys. */
 bool server__request_unblock(struct request *request, bool error);
 bool server__request_blocked(const struct request *request);
-void server__pause_end(struct server *server); /* those who wait for the end of a CLIENT PAUSE run */
+void server__pause_end(
+    struct server *server); /* those who wait for the end of a CLIENT PAUSE run */
 
 /* effects.c */
 void effects_init(struct effects *effects);
@@ -320,7 +321,7 @@ void server__ear_touch_ns(struct server *server, struct ns *ns, bool swapped);
 struct bytes server__ear_key(const struct key_listener *listener, struct ns **ret_ns);
 
 /* multi.c */
-void server__multi_end(struct conn *conn); /* the queue and WATCH are forgotten */
+void server__multi_end(struct conn *conn);  /* the queue and WATCH are forgotten */
 void server__multi_want(struct conn *conn); /* names the keys of everything queued */
 /* Queues the command; the reply is written. */
 enum rc server__multi_queue(struct cmd_ctx *ctx) NODISCARD;

@@ -282,9 +282,9 @@ struct store_stats {
     uint64_t hot_bytes, hot_bytes_max, dirty_bytes, pinned_bytes;
     uint64_t hot_entry_count, evicted_block_count, evicted_row_count;
     uint64_t load_count, load_row_count, load_failed_count, loads_in_flight, wounded_count;
-    uint64_t cold_count;       /* reads answered RC_COLD */
+    uint64_t cold_count;          /* reads answered RC_COLD */
     uint64_t cold_injected_count; /* by store_cold_inject() */
-    uint64_t gap_search_count; /* rows passed to find what of a group is cold */
+    uint64_t gap_search_count;    /* rows passed to find what of a group is cold */
     uint64_t commit_count, turn_count, undo_count;
     struct journal_status journal;
     uint64_t flush_unit_count, flush_row_count, flush_range_delete_count, flush_failure_count;

@@ -116,9 +116,8 @@ void store_prefetch_rows(struct store *store, const struct store_row *row, size_
             table_prefetch(&hot->table, hash[i]);
         }
         for (size_t i = 0; i < step; i++) {
-            const struct hot_group *group =
-                hot_group_find(hot, hot->prefix[row[i].group.prefix].slot, row[i].group.key,
-                               hash[i]);
+            const struct hot_group *group = hot_group_find(
+                hot, hot->prefix[row[i].group.prefix].slot, row[i].group.key, hash[i]);
             tree[i] = group ? &group->tree : NULL;
             if (group)
                 root_prefetch(hot, &group->head);

@@ -395,9 +395,10 @@ static void task_run(struct tasks *tasks, struct task *task)
         else if (rc == RC_OK)
             task_end(task, RC_OK);
         else
-            task_move(task, task->wait == TASK_WAIT_EVENT || task->wait == TASK_WAIT_TIME
-                                ? &tasks->asleep
-                                : &tasks->waiting,
+            task_move(task,
+                      task->wait == TASK_WAIT_EVENT || task->wait == TASK_WAIT_TIME
+                          ? &tasks->asleep
+                          : &tasks->waiting,
                       TASK_WAITING);
         store_wait_release(store, &task->waiter); /* it has run: its pins would outlast its wait */
         return;
@@ -551,8 +552,8 @@ bool tasks_turn(struct tasks *tasks)
     turn_stamp(tasks);
     tasks->turn++;
     ended_deliver(tasks);
-    return more || tasks->ready.first || jobs_can_run(tasks, room) ||
-           (room && tasks->room.first) || store_busy(tasks->store);
+    return more || tasks->ready.first || jobs_can_run(tasks, room) || (room && tasks->room.first) ||
+           store_busy(tasks->store);
 }
 
 uint64_t tasks_next_ns(const struct tasks *tasks)

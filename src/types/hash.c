@@ -33,8 +33,8 @@ enum rc hash_encoding(const struct key *key, const char **ret_name, struct err *
     enum rc rc = RC_OK;
     store_walk_init(&walk, key->ns->kv->store, key_rows(key), false);
     while (is_small && (rc = store_walk_next(&walk, &field, &value, err)) == RC_OK)
-        is_small = field.len <= limits->hash_listpack_bytes &&
-                   value.len <= limits->hash_listpack_bytes;
+        is_small =
+            field.len <= limits->hash_listpack_bytes && value.len <= limits->hash_listpack_bytes;
     if (rc != RC_OK && rc != RC_NOT_FOUND)
         return rc;
     *ret_name = is_small ? "listpack" : "hashtable";

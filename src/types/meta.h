@@ -60,8 +60,10 @@ void meta_head_put(uint8_t to[META_HEAD_BYTES], const struct meta *meta);
 /* RC_CORRUPT where no meta row looks like this; an unknown type is RC_VERSION. */
 enum rc meta_decode(struct bytes value, struct meta *ret_meta, struct err *err) NODISCARD;
 /* For struct store_space: any value, also one that is no meta row, comes back as it was. */
-enum space_packed meta_pack(struct bytes group, struct bytes suffix, struct bytes value, struct buf *to);
-enum space_packed meta_unpack(struct bytes group, struct bytes suffix, struct bytes packed, struct buf *to);
+enum space_packed meta_pack(struct bytes group, struct bytes suffix, struct bytes value,
+                            struct buf *to);
+enum space_packed meta_unpack(struct bytes group, struct bytes suffix, struct bytes packed,
+                              struct buf *to);
 /* meta_decode() of what meta_pack() made. */
 enum rc meta_decode_packed(struct bytes packed, struct meta *ret_meta, struct err *err) NODISCARD;
 const char *type_name(uint8_t type); /* as TYPE answers; NULL: unknown */

@@ -13,8 +13,8 @@ struct kv_fix {
     struct clock clock; /* by hand */
     struct store *store;
     struct kv kv;
-    struct ns *ns;      /* default.default */
-    int cold_count;     /* runs of kv_fix_run() that were undone because something was cold */
+    struct ns *ns;  /* default.default */
+    int cold_count; /* runs of kv_fix_run() that were undone because something was cold */
     struct err err;
 };
 

@@ -156,8 +156,7 @@ enum rc cmd_client_list(struct cmd_ctx *ctx)
             return cmd_syntax_error(ctx);
         }
         for (struct conn *conn = oldest(ctx->server); conn; conn = conn->prev)
-            if (type_fits(conn, type) && !conn->broken &&
-                !client_add(&text, conn, ctx->kv->now_ms))
+            if (type_fits(conn, type) && !conn->broken && !client_add(&text, conn, ctx->kv->now_ms))
                 return err_set(ctx->err, RC_NOMEM, "could not allocate memory for the answer");
     }
     resp_add_verbatim(ctx->reply, buf_bytes(&text));
@@ -166,7 +165,7 @@ enum rc cmd_client_list(struct cmd_ctx *ctx)
 
 /* ---- KILL ---- */
 
-struct kill { /* which clients; all that is given must fit */
+struct kill {   /* which clients; all that is given must fit */
     int64_t id; /* 0: any */
     const struct bytes *addr, *laddr;
     enum client_type type;

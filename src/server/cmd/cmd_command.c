@@ -38,9 +38,9 @@ static void flags_add(struct resp_out *reply, const struct cmd *cmd)
         unsigned flag;
         const char *name;
     } names[] = {
-        {CMD_WRITE, "write"},         {CMD_READ, "readonly"},         {CMD_ADMIN, "admin"},
-        {CMD_PUBSUB, "pubsub"},       {CMD_NOSCRIPT, "noscript"},     {CMD_BLOCKING, "blocking"},
-        {CMD_FAST, "fast"},           {CMD_NOAUTH, "no_auth"},        {CMD_MOVABLE, "movablekeys"},
+        {CMD_WRITE, "write"},    {CMD_READ, "readonly"},     {CMD_ADMIN, "admin"},
+        {CMD_PUBSUB, "pubsub"},  {CMD_NOSCRIPT, "noscript"}, {CMD_BLOCKING, "blocking"},
+        {CMD_FAST, "fast"},      {CMD_NOAUTH, "no_auth"},    {CMD_MOVABLE, "movablekeys"},
         {CMD_ALONE, "no_multi"},
     };
     size_t mark = resp_open(reply), count = 0;

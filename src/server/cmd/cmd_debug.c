@@ -71,7 +71,8 @@ enum rc cmd_debug_object(struct cmd_ctx *ctx)
     snprintf(text, sizeof text,
              "Value at:0x0 refcount:1 type:%s serializedlength:%zu lru:0 lru_seconds_idle:0 "
              "count:%" PRIu64 " hot_rows:%" PRIu64 " complete:%d",
-             type_name(key.meta.type), key.meta.extra.len, key.meta.count, state.row_count, state.complete);
+             type_name(key.meta.type), key.meta.extra.len, key.meta.count, state.row_count,
+             state.complete);
     resp_add_status(ctx->reply, text);
     return RC_OK;
 }

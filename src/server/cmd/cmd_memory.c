@@ -13,8 +13,8 @@ enum {
     ENTRY_BYTES = 8,       /* of a row in a block */
 };
 
-/* The average of the first `samples` rows, times their number; rows that are cold count as well: they
- * are what the key would take. */
+/* The average of the first `samples` rows, times their number; rows that are cold count as well:
+ * they are what the key would take. */
 static enum rc rows_bytes(struct cmd_ctx *ctx, const struct key *key, uint64_t samples,
                           uint64_t *ret_bytes)
 {
@@ -102,8 +102,8 @@ enum rc cmd_memory_doctor(struct cmd_ctx *ctx)
 {
     struct store_stats stats;
     store_stats(ctx->server->store, &stats);
-    const char *text = stats.flush_reason[0]   ? stats.flush_reason
-                       : stats.flush_braked    ? "The flush waits for the engine's compaction."
+    const char *text = stats.flush_reason[0]    ? stats.flush_reason
+                       : stats.flush_braked     ? "The flush waits for the engine's compaction."
                        : stats.journal.disk_low ? "The disk is below its reserve."
                                                 : "Memory is within hot-memory; nothing to say.";
     resp_add_verbatim(ctx->reply, bytes_of(text, strlen(text)));

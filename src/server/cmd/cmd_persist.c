@@ -1,4 +1,5 @@
-/* SAVE and its relatives answer from the flush: everything acknowledged is in the journal anyway. */
+/* SAVE and its relatives answer from the flush: everything acknowledged is in the journal anyway.
+ */
 #include "server/server_int.h"
 
 #include "base/banned.h"

@@ -15,8 +15,9 @@ enum rc cmd_help(struct cmd_ctx *ctx)
     const struct cmd *cmd = cmd_list(&count);
     char line[256];
     size_t mark = resp_open(ctx->reply);
-    snprintf(line, sizeof line, "%.*s <subcommand> [<arg> [value] [opt] ...]. Subcommands are:",
-             (int)len, ctx->cmd->name);
+    snprintf(line, sizeof line,
+             "%.*s <subcommand> [<arg> [value] [opt] ...]. Subcommands are:", (int)len,
+             ctx->cmd->name);
     resp_add_status(ctx->reply, line);
     for (size_t i = 0; i < count; i++) {
         if (strncmp(cmd[i].name, ctx->cmd->name, len) != 0 || cmd[i].name[len] != '|')
