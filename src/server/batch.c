@@ -176,12 +176,34 @@ static void batch_prefetch(struct server *server)
 
 /* ---- running ---- */
 
+/* The commands of the connection behind the one that waits are parsed already: what they will need
+ * is loaded at the same time, not one after the other. */
+static void keys_ahead(struct server *server, const struct call *call)
+{
+    struct bytes key[PREFETCH_KEYS_MAX];
+    size_t count = 0;
+    const struct call *end = server->call + server->call_count;
+    for (const struct call *at = call + 1; at < end; at++) {
+        size_t index[PREFETCH_CALL_KEYS_MAX];
+        if (at->conn != call->conn || !at->cmd)
+            continue;
+        size_t found = cmd_keys(at->cmd, at->argv, at->argc, index, PREFETCH_CALL_KEYS_MAX);
+        for (size_t i = 0; i < found && i < PREFETCH_CALL_KEYS_MAX && count < PREFETCH_KEYS_MAX; i++)
+            key[count++] = at->argv[index[i]];
+    }
+    if (count > 0)
+        server__request_ahead(call->conn->parked, key, count);
+}
+
 /* It has to wait, and its connection with it. */
-static void call_park(struct call *call)
+static void call_park(struct server *server, struct call *call)
 {
     struct conn *conn = call->conn;
-    if (server__request_park(conn, call))
+    if (server__request_park(conn, call)) {
+        if (conn->batch_calls > 0)
+            keys_ahead(server, call);
         return;
+    }
     server__conn_error(conn, "ERR", "out of memory for a command that has to wait");
 }
 
@@ -282,7 +304,7 @@ static void call_run(struct server *server, struct call *call, bool room)
         return;
     }
     if (!room && needs_room(call)) {
-        call_park(call);
+        call_park(server, call);
         return;
     }
     size_t from = conn->out.buf.len;
@@ -297,7 +319,7 @@ static void call_run(struct server *server, struct call *call, bool room)
     if (UNLIKELY(rc != RC_OK)) {
         resp_out_cut(&conn->out, from);
         if (rc == RC_COLD || rc == RC_WAIT) {
-            call_park(call);
+            call_park(server, call);
             return;
         }
         call_error(server, call, rc, &err);

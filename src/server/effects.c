@@ -5,10 +5,11 @@
  * commit. Messages leave when the commit is safe, as its reply does.
  *
  * A record, numbers in the machine's order:
- *   kind(1) = EFFECT_CHANGED    ‖ exists(1) ‖ class(4) ‖ ns(8) ‖ event(8) ‖ length(4) ‖ key
+ *   kind(1) = EFFECT_CHANGED    ‖ exists(1) ‖ class(4) ‖ notify(4) ‖ ns(8) ‖ event(8) ‖ length(4) ‖
+ *                               key
  *             EFFECT_FLUSHED    the same, without a key; exists: SWAPDB
  *             EFFECT_PUBLISH    ‖ kind(1) ‖ length(4) ‖ channel ‖ length(4) ‖ message
- * `event` is a pointer to a literal. */
+ * `event` is a pointer to a literal; `notify` is notify-keyspace-events as it was then. */
 #include "server/server_int.h"
 
 #include <stdio.h>
@@ -44,6 +45,7 @@ struct changed { /* the fixed part of EFFECT_CHANGED and EFFECT_FLUSHED */
     uint8_t kind;
     bool exists;
     enum kv_event class;
+    unsigned notify;
     struct ns *ns;
     const char *event;
     uint32_t key_len;
@@ -61,6 +63,7 @@ void server__key_changed(void *arg, struct ns *ns, struct bytes key, enum kv_eve
     struct changed changed = {.kind = EFFECT_CHANGED,
                               .exists = exists,
                               .class = kind,
+                              .notify = server->notify,
                               .ns = ns,
                               .event = event,
                               .key_len = (uint32_t)key.len};
@@ -160,15 +163,15 @@ static void event_send(struct server *server, const struct changed *changed, str
     CLEANUP(buf_done) struct buf channel;
     struct bytes event = bytes_of(changed->event, strlen(changed->event));
     buf_init(&channel, RESP_BULK_BYTES_MAX);
-    if (!(server->notify & changed->class))
+    if (!(changed->notify & changed->class))
         return;
-    if (server->notify & CONFIG_NOTIFY_KEYSPACE) {
+    if (changed->notify & CONFIG_NOTIFY_KEYSPACE) {
         if (buf_printf(&channel, "__keyspace@%u__:", changed->ns->index) &&
             buf_add_bytes(&channel, key))
             pubsub_deliver(server, SUB_CHANNEL, buf_bytes(&channel), event);
     }
     buf_cut(&channel, 0);
-    if (server->notify & CONFIG_NOTIFY_KEYEVENT) {
+    if (changed->notify & CONFIG_NOTIFY_KEYEVENT) {
         if (buf_printf(&channel, "__keyevent@%u__:%s", changed->ns->index, changed->event))
             pubsub_deliver(server, SUB_CHANNEL, buf_bytes(&channel), key);
     }

@@ -46,7 +46,9 @@ void server__request_free(struct request *request)
     struct server *server = request->conn->server;
     server__ears_free(server, &request->listening);
     mem_free(request->argv);
-    request->argv = NULL;
+    mem_free(request->ahead);
+    request->argv = request->ahead = NULL;
+    request->ahead_count = 0;
     resp_out_clear(&request->reply);
     buf_shrink(&request->effects.buf, 0);
     if (server->spare_count >= SPARE_MAX) {
@@ -181,6 +183,7 @@ static void request_want(struct request *request)
 {
     size_t index[WANT_KEYS_MAX];
     struct conn *conn = request->conn;
+    key_want(conn->ns, request->ahead, request->ahead_count);
     if (request->cmd->run == cmd_exec) {
         server__multi_want(conn);
         return;
@@ -311,6 +314,12 @@ bool server__request_park(struct conn *conn, const struct call *call)
     task_start(conn->server->tasks, &request->task);
     conn->server->busy = true;
     return true;
+}
+
+void server__request_ahead(struct request *request, const struct bytes *key, size_t count)
+{
+    request->ahead = server__args_copy(key, count); /* without memory it is slower, no more */
+    request->ahead_count = request->ahead ? count : 0;
 }
 
 void server__pause_end(struct server *server)

@@ -151,6 +151,8 @@ struct request { /* a command that waits */
     struct effects effects;
     struct key_listener *listening; /* EAR_BLOCK, by owner_next */
     void (*give_up)(struct resp_out *reply);
+    struct bytes *ahead; /* keys of the commands behind it; owned, with the bytes. NULL: none */
+    size_t ahead_count;
     bool blocked;       /* it waits for keys, or for a time: cmd_block() */
     bool unblocked;     /* by CLIENT UNBLOCK */
     bool unblock_error; /* CLIENT UNBLOCK ... ERROR */
@@ -273,6 +275,8 @@ void server_stats_reset(struct server *server);
 /* request.c */
 /* False: no memory; nothing happened. */
 bool server__request_park(struct conn *conn, const struct call *call) NODISCARD;
+/* These keys will be needed by the commands behind it: they are loaded along with its own. */
+void server__request_ahead(struct request *request, const struct bytes *key, size_t count);
 void server__request_cancel(struct request *request); /* and frees it */
 void server__request_free(struct request *request);
 void server__requests_done(struct server *server); /* those kept for later */

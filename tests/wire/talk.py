@@ -1,5 +1,6 @@
 """A connection that is spoken to in lines, with terraced and redis-server alike."""
 import shlex
+import time
 
 from diff.resp import Connection, show
 
@@ -9,6 +10,13 @@ def words(line):
     if isinstance(line, str):
         line = shlex.split(line)
     return [word if isinstance(word, bytes) else str(word).encode() for word in line]
+
+
+def wait_until(holds):
+    """Asks again and again; what never becomes true fails."""
+    end = time.monotonic() + 20
+    while not holds():
+        assert time.monotonic() < end
 
 
 class Link(Connection):
@@ -37,3 +45,10 @@ class Link(Connection):
         while (reply := self.reply()) not in ends:
             came.append(show(reply))
         return came
+
+    def text(self, *args):
+        """A reply that is one long text."""
+        return self.ask(*args)[1].decode()
+
+    def wait_for_blocked(self, count=1):
+        wait_until(lambda: f"blocked_clients:{count}\r\n" in self.text("INFO", "clients"))

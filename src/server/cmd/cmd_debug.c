@@ -20,6 +20,7 @@ enum rc cmd_debug_sleep(struct cmd_ctx *ctx)
         struct timespec time = {.tv_sec = (time_t)seconds};
         time.tv_nsec = (long)((seconds - (double)time.tv_sec) * 1e9);
         (void)nanosleep(&time, NULL);
+        ctx->kv->now_ms = clock_unix_ms(ctx->server->clock); /* commands of this turn are later */
     }
     resp_add_status(ctx->reply, "OK");
     return RC_OK;
