@@ -19,7 +19,7 @@
 enum {
     CLIENTS_SLICE_NS = 4 * 1000 * 1000,
     TURN_BYTES_MAX = 1 << 20,
-    TURN_CALLS_ENOUGH = 128, /* then replies leave: clients work while the next turn runs */
+    TURN_CALLS_ENOUGH = 64, /* then replies leave: clients work while the next turn runs */
     PREFETCH_KEYS_MAX = 128, /* of a batch */
     PREFETCH_CALL_KEYS_MAX = 16,
     PREFETCH_MEMBER_BYTES_MAX = 64,

@@ -44,7 +44,7 @@ static void address_text(char *to, size_t cap, const struct sockaddr *address)
 
 static void conn_names(struct conn *conn)
 {
-    struct sockaddr_storage address;
+    struct sockaddr_storage address = {0};
     socklen_t len = sizeof address;
     if (conn->is_unix) {
         snprintf(conn->peer, sizeof conn->peer, "%s:0", conn->server->config->unixsocket);

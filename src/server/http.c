@@ -97,6 +97,8 @@ static enum MHD_Result reply(struct MHD_Connection *connection, unsigned status,
     if (!response)
         return MHD_NO;
     (void)MHD_add_response_header(response, MHD_HTTP_HEADER_CONTENT_TYPE, type);
+    if (status == MHD_HTTP_METHOD_NOT_ALLOWED)
+        (void)MHD_add_response_header(response, MHD_HTTP_HEADER_ALLOW, "GET, HEAD");
     enum MHD_Result result = MHD_queue_response(connection, status, response);
     MHD_destroy_response(response);
     return result;
@@ -109,10 +111,15 @@ static enum MHD_Result request_answer(void *arg, struct MHD_Connection *connecti
     struct http *http = arg;
     (void)version;
     (void)data;
-    (void)state;
-    *data_len = 0; /* nobody reads a body */
     if (strcmp(method, "GET") != 0 && strcmp(method, "HEAD") != 0)
         return reply(connection, MHD_HTTP_METHOD_NOT_ALLOWED, "text/plain", BYTES("GET only\n"));
+    /* Called with the headers, for every part of a body, and at the end: an answer before the end
+     * would cost the connection. */
+    if (!*state || *data_len > 0) {
+        *state = http;
+        *data_len = 0; /* nobody reads a body */
+        return MHD_YES;
+    }
     if (strcmp(url, "/metrics") != 0)
         return reply(connection, MHD_HTTP_NOT_FOUND, "text/plain", BYTES("there is /metrics\n"));
     struct ask ask = {0};

@@ -36,13 +36,19 @@ static void add(struct resp_out *out, const void *ptr, size_t len)
     out->failed = out->failed || !buf_add(&out->buf, ptr, len);
 }
 
+static size_t line_end_put(char *to)
+{
+    to[0] = '\r';
+    to[1] = '\n';
+    return 2;
+}
+
 /* mark, number, line end */
 static size_t line_put(char to[LINE_BYTES_MAX], char mark, int64_t number)
 {
     to[0] = mark;
     size_t len = 1 + number_int_text(to + 1, number);
-    memcpy(to + len, "\r\n", 2);
-    return len + 2;
+    return len + line_end_put(to + len);
 }
 
 static void add_line(struct resp_out *out, char mark, int64_t number)
@@ -81,7 +87,7 @@ void resp_add_int(struct resp_out *out, int64_t value)
 
 void resp_add_bulk(struct resp_out *out, struct bytes bytes)
 {
-    if (out->failed || !buf_reserve(&out->buf, bytes.len + 2 * LINE_BYTES_MAX)) {
+    if (out->failed || !buf_reserve(&out->buf, bytes.len + 2 * (size_t)LINE_BYTES_MAX)) {
         out->failed = true;
         return;
     }
@@ -89,8 +95,8 @@ void resp_add_bulk(struct resp_out *out, struct bytes bytes)
     size_t len = line_put(to, '$', (int64_t)bytes.len);
     if (bytes.len > 0)
         memcpy(to + len, bytes.ptr, bytes.len);
-    memcpy(to + len + bytes.len, "\r\n", 2);
-    out->buf.len += len + bytes.len + 2;
+    len += bytes.len;
+    out->buf.len += len + line_end_put(to + len);
 }
 
 void resp_add_text(struct resp_out *out, const char *text)
@@ -113,8 +119,7 @@ void resp_add_double(struct resp_out *out, double value)
     }
     text[0] = ',';
     size_t len = 1 + number_double_text(text + 1, value);
-    memcpy(text + len, "\r\n", 2);
-    add(out, text, len + 2);
+    add(out, text, len + line_end_put(text + len));
 }
 
 void resp_add_bool(struct resp_out *out, bool value)

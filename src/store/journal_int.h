@@ -22,7 +22,7 @@ struct kept_chunk {
     size_t to;
     uint8_t bytes[KEPT_CHUNK_BYTES];
 };
-_Static_assert(sizeof(struct kept_chunk) == 256 * 1024, "one size class");
+_Static_assert(sizeof(struct kept_chunk) == (size_t)256 * 1024, "one size class");
 
 /* The bytes of a segment from its synced length to its length, in order. */
 struct kept {

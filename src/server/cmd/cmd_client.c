@@ -210,6 +210,17 @@ static bool text_is(const struct bytes *wanted, const char *text)
     return !wanted || bytes_eq(*wanted, bytes_of(text, strlen(text)));
 }
 
+/* It is closed after the turn; until then it takes nothing that others could have. What has ended
+ * has happened, and its events leave. */
+static void client_end(struct conn *conn)
+{
+    conn->broken = true;
+    if (conn->parked && conn->parked->task.state != TASK_ENDED)
+        server__request_cancel(conn->parked);
+    server__subs_done(conn);
+    server__conn_touch(conn);
+}
+
 static int64_t clients_kill(struct cmd_ctx *ctx, const struct kill *kill)
 {
     int64_t count = 0;
@@ -222,8 +233,7 @@ static int64_t clients_kill(struct cmd_ctx *ctx, const struct kill *kill)
         if (conn == ctx->conn) {
             server__conn_quit(conn); /* after this reply */
         } else {
-            conn->broken = true;
-            server__conn_touch(conn);
+            client_end(conn);
         }
     }
     return count;

@@ -2,6 +2,7 @@
 #include "server/server_int.h"
 
 #include "base/mem.h"
+#include "types/string.h"
 
 #include "base/banned.h"
 
@@ -13,6 +14,19 @@ enum {
     ENTRY_BYTES = 8,       /* of a row in a block */
 };
 
+static enum rc row_count(const struct key *key, uint64_t *ret_count, struct err *err)
+{
+    uint64_t len;
+    if (!string_is(key)) {
+        *ret_count = key->meta.type == TYPE_ZSET ? 2 * key->meta.count : key->meta.count;
+        return RC_OK;
+    }
+    enum rc rc = string_len(key, &len, err);
+    if (rc == RC_OK)
+        *ret_count = (len + STRING_CHUNK_BYTES - 1) / STRING_CHUNK_BYTES;
+    return rc;
+}
+
 /* The average of the first `samples` rows, times their number; rows that are cold count as well:
  * they are what the key would take. */
 static enum rc rows_bytes(struct cmd_ctx *ctx, const struct key *key, uint64_t samples,
@@ -20,8 +34,10 @@ static enum rc rows_bytes(struct cmd_ctx *ctx, const struct key *key, uint64_t s
 {
     struct store_walk walk;
     struct bytes suffix, value;
-    uint64_t bytes = 0, seen = 0;
-    enum rc rc = RC_OK;
+    uint64_t bytes = 0, seen = 0, rows = 0;
+    enum rc rc = row_count(key, &rows, ctx->err);
+    if (rc != RC_OK)
+        return rc;
     store_walk_init(&walk, ctx->kv->store, key_rows(key), false);
     while (rc == RC_OK && (samples == 0 || seen < samples)) {
         rc = store_walk_next(&walk, &suffix, &value, ctx->err);
@@ -33,7 +49,6 @@ static enum rc rows_bytes(struct cmd_ctx *ctx, const struct key *key, uint64_t s
     store_walk_done(&walk);
     if (rc != RC_OK && rc != RC_NOT_FOUND)
         return rc;
-    uint64_t rows = key->meta.type == TYPE_ZSET ? 2 * key->meta.count : key->meta.count;
     *ret_bytes = seen == 0 ? 0 : rows > seen ? bytes * rows / seen : bytes;
     return RC_OK;
 }
