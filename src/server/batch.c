@@ -19,7 +19,7 @@
 enum {
     CLIENTS_SLICE_NS = 4 * 1000 * 1000,
     TURN_BYTES_MAX = 1 << 20,
-    TURN_CALLS_ENOUGH = 64, /* then replies leave: clients work while the next turn runs */
+    TURN_CALLS_ENOUGH = 64,  /* then replies leave: clients work while the next turn runs */
     PREFETCH_KEYS_MAX = 128, /* of a batch */
     PREFETCH_CALL_KEYS_MAX = 16,
     PREFETCH_MEMBER_BYTES_MAX = 64,
@@ -63,6 +63,12 @@ static bool call_add(struct server *server, struct conn *conn, size_t in_start)
 static bool conn_can_run(const struct conn *conn)
 {
     return !conn->parked && !conn->quit && !conn->broken;
+}
+
+/* Who does not take his replies gets no more of them: settled again, it goes on. */
+static bool conn_is_full(const struct conn *conn)
+{
+    return conn->out.buf.len - conn->out_sent >= CONN_OUT_WAITING_BYTES;
 }
 
 /* What begins at `start` will be parsed again. */
@@ -120,7 +126,8 @@ static void batch_fill(struct server *server)
         if (!server->queued_first)
             server->queued_last = NULL;
         conn->queued = false;
-        if (conn_can_run(conn) && conn_parse(server, conn))
+        conn->held_back = conn_can_run(conn) && conn_is_full(conn);
+        if (conn_can_run(conn) && !conn->held_back && conn_parse(server, conn))
             server__conn_queue(conn);
         server__conn_touch(conn);
     }
@@ -188,7 +195,8 @@ static void keys_ahead(struct server *server, const struct call *call)
         if (at->conn != call->conn || !at->cmd)
             continue;
         size_t found = cmd_keys(at->cmd, at->argv, at->argc, index, PREFETCH_CALL_KEYS_MAX);
-        for (size_t i = 0; i < found && i < PREFETCH_CALL_KEYS_MAX && count < PREFETCH_KEYS_MAX; i++)
+        for (size_t i = 0; i < found && i < PREFETCH_CALL_KEYS_MAX && count < PREFETCH_KEYS_MAX;
+             i++)
             key[count++] = at->argv[index[i]];
     }
     if (count > 0)
@@ -232,7 +240,10 @@ static void reply_silence(struct conn *conn, const struct cmd *cmd, size_t from)
 
 static void turn_note(struct server *server, const struct call *call, uint64_t start)
 {
-    if (!call->cmd || (!(call->cmd->flags & (CMD_READ | CMD_WRITE)) && call->cmd->run != cmd_exec))
+    const struct cmd *cmd = call->cmd;
+    bool counts = cmd && (cmd->flags & (CMD_READ | CMD_WRITE) || cmd->run == cmd_exec ||
+                          cmd->run == cmd_publish || cmd->run == cmd_spublish);
+    if (!counts)
         return;
     server->turn_call[server->turn_call_count++] = (struct turn_call){
         .conn = call->conn, .start = start, .end = server__conn_out_end(call->conn)};

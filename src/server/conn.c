@@ -21,7 +21,6 @@ enum {
     OUT_KEPT_BYTES = 64 * 1024,
     CONNS_CRON_MS = 1000,
     BUFFERS_KEPT_MS = 5000,
-    OUT_WAITING_BYTES = 1024 * 1024, /* not taken by the client: nothing more is read from it */
 };
 
 /* ---- life ---- */
@@ -276,7 +275,7 @@ static bool out_over_limit(struct conn *conn)
         return false;
     }
     uint64_t now_ms = conn->server->kv.now_ms;
-    if (conn->soft_since_ms == 0)
+    if (conn->soft_since_ms == 0 || conn->soft_since_ms > now_ms)
         conn->soft_since_ms = now_ms;
     return now_ms - conn->soft_since_ms > limit->soft_s * 1000;
 }
@@ -363,13 +362,18 @@ static void conn_settle(struct conn *conn)
                  conn->peer, out_waiting(conn));
         conn->broken = true;
     }
+    if (conn->held_back && out_waiting(conn) < CONN_OUT_WAITING_BYTES) {
+        conn->held_back = false;
+        server__conn_queue(conn);
+        conn->server->busy = true;
+    }
     if (conn_is_over(conn)) {
         server__conn_close(conn);
         return;
     }
     /* A client that does not take its replies is not read either, nor is one whose command waits
      * and who has sent a lot behind it. */
-    bool reads = !conn->eof && !conn->quit && out_waiting(conn) < OUT_WAITING_BYTES &&
+    bool reads = !conn->eof && !conn->quit && out_waiting(conn) < CONN_OUT_WAITING_BYTES &&
                  (!conn->parked || conn->in.len < IN_PARKED_BYTES);
     unsigned events = reads ? LOOP_READ : 0;
     if (out_free(conn) > 0)
@@ -401,6 +405,13 @@ void server__conns_settle(struct server *server)
     }
 }
 
+/* The clock may have been set back. */
+static uint64_t idle_ms(const struct conn *conn)
+{
+    uint64_t now_ms = conn->server->kv.now_ms;
+    return now_ms > conn->last_ms ? now_ms - conn->last_ms : 0;
+}
+
 /* Ten thousand clients that only stay connected should not cost ten thousand buffers. */
 static void conn_rest(struct conn *conn)
 {
@@ -417,16 +428,17 @@ static void conn_rest(struct conn *conn)
 void server__conns_cron(struct server *server)
 {
     uint64_t timeout_ms = (uint64_t)server->config->timeout_s * 1000;
-    if (server->kv.now_ms - server->conns_cron_ms < CONNS_CRON_MS)
+    if (server->kv.now_ms >= server->conns_cron_ms &&
+        server->kv.now_ms - server->conns_cron_ms < CONNS_CRON_MS)
         return;
     server->conns_cron_ms = server->kv.now_ms;
     for (struct conn *conn = server->conns, *next; conn; conn = next) {
         next = conn->next;
         bool subscribed = conn->subs.first != NULL;
         bool idle = timeout_ms > 0 && !conn->parked && !subscribed && !conn->monitor &&
-                    server->kv.now_ms - conn->last_ms > timeout_ms;
+                    idle_ms(conn) > timeout_ms;
         conn->broken = conn->broken || idle;
-        if (server->kv.now_ms - conn->last_ms > BUFFERS_KEPT_MS)
+        if (idle_ms(conn) > BUFFERS_KEPT_MS)
             conn_rest(conn);
         if (conn->broken || out_waiting(conn) > 0)
             conn_settle(conn);

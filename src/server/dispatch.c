@@ -30,6 +30,25 @@ static bool is_authed(struct conn *conn)
     return conn->authed;
 }
 
+/* Handlers check before they change (multi.c): a key that cannot be must not turn up half way. */
+static enum rc keys_check(struct cmd_ctx *ctx)
+{
+    bool long_arg = false;
+    for (size_t i = 1; i < ctx->argc; i++)
+        long_arg = long_arg || ctx->argv[i].len > KEY_BYTES_MAX;
+    if (LIKELY(!long_arg))
+        return RC_OK;
+    size_t *index = arena_try_alloc(&ctx->kv->arena, ctx->argc * sizeof *index);
+    if (!index)
+        return err_set(ctx->err, RC_NOMEM, "could not allocate memory for a command");
+    size_t count = cmd_keys(ctx->cmd, ctx->argv, ctx->argc, index, ctx->argc);
+    for (size_t i = 0; i < count; i++)
+        if (ctx->argv[index[i]].len > KEY_BYTES_MAX)
+            return err_set(ctx->err, RC_INVALID, "a key of %zu bytes is over the limit of %d",
+                           ctx->argv[index[i]].len, KEY_BYTES_MAX);
+    return RC_OK;
+}
+
 /* Whether the command can be run at all; with a text as Redis gives it. */
 static enum rc command_check(struct cmd_ctx *ctx)
 {
@@ -45,7 +64,7 @@ static enum rc command_check(struct cmd_ctx *ctx)
     if (ctx->reply->proto < 3 && !(cmd->flags & CMD_SUBSCRIBED) &&
         subs->count[SUB_CHANNEL] + subs->count[SUB_PATTERN] + subs->count[SUB_SHARD] > 0)
         return subscribed_error(ctx);
-    return RC_OK;
+    return keys_check(ctx);
 }
 
 static bool is_paused(const struct server *server, const struct cmd_ctx *ctx)

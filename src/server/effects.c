@@ -246,8 +246,8 @@ void server__effects_held_done(struct server *server)
 void server__job_enter(void *arg)
 {
     struct server *server = arg;
-    buf_cut(&server->job_effects.buf, 0);
-    server->collect = &server->job_effects;
+    server->job_effects_from = server->effects.buf.len;
+    server->collect = &server->effects;
 }
 
 void server__job_leave(void *arg, enum rc rc)
@@ -255,18 +255,17 @@ void server__job_leave(void *arg, enum rc rc)
     struct server *server = arg;
     server->collect = NULL;
     if (rc == RC_OK)
-        server__effects_touch(server, &server->job_effects, 0);
+        server__effects_touch(server, &server->effects, server->job_effects_from);
     else
-        buf_cut(&server->job_effects.buf, 0);
+        buf_cut(&server->effects.buf, server->job_effects_from);
 }
 
 void server__job_safe(void *arg, enum rc rc)
 {
     struct server *server = arg;
-    if (rc == RC_OK)
-        server__effects_deliver(server, &server->job_effects);
-    else
-        buf_cut(&server->job_effects.buf, 0);
+    if (rc != RC_OK && !server->watch.sweep_failing)
+        log_warn("the sweep of expired keys could not go on: %s", rc_text(rc));
+    server->watch.sweep_failing = rc != RC_OK;
 }
 
 void server__listening_update(struct server *server)

@@ -127,11 +127,11 @@ struct bytes server__ear_key(const struct key_listener *listener, struct ns **re
     return bytes_of(listener->ear->key, listener->ear->key_len);
 }
 
-bool server__ear_has(const struct key_listener *list, const struct ns *ns, struct bytes key)
+bool server__ear_has(struct server *server, const void *owner, struct ns *ns, struct bytes key)
 {
-    const struct ear_name name = {ns, key};
-    for (; list; list = list->owner_next)
-        if (ear_eq(list->ear, &name, NULL))
+    const struct key_ear *ear = ear_find(server, ns, key);
+    for (const struct key_listener *at = ear ? ear->last : NULL; at; at = at->prev)
+        if (at->owner == owner)
             return true;
     return false;
 }

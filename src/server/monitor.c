@@ -6,8 +6,6 @@
 
 #include "base/banned.h"
 
-enum { FEED_BYTES_MAX = 64 * 1024 * 1024 };
-
 static bool quoted_add(struct buf *to, struct bytes text)
 {
     bool good = buf_add(to, "\"", 1);
@@ -63,7 +61,6 @@ void monitor_deliver(struct server *server)
         if (conn->monitor)
             server__conn_push(conn, buf_bytes(&server->monitor_feed));
     buf_shrink(&server->monitor_feed, 0);
-    server->monitor_feed.bytes_max = FEED_BYTES_MAX;
 }
 
 enum rc cmd_monitor(struct cmd_ctx *ctx)

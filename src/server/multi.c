@@ -239,7 +239,7 @@ enum rc cmd_watch(struct cmd_ctx *ctx)
     if (cold)
         return RC_COLD;
     for (size_t i = 1; i < ctx->argc; i++) {
-        if (server__ear_has(conn->multi.watching, ctx->ns, ctx->argv[i]))
+        if (server__ear_has(ctx->server, conn, ctx->ns, ctx->argv[i]))
             continue;
         enum rc rc = key_write(ctx->ns, ctx->argv[i], KEY_ANY, &key, ctx->err);
         if (rc == RC_OK)

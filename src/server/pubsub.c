@@ -121,8 +121,18 @@ static void topic_free(struct pubsub *pubsub, struct topic *topic)
 static struct subscription *subscription_find(const struct conn *conn, enum sub_kind kind,
                                               struct bytes name)
 {
+    const struct topic *topic = topic_find(conn->server->pubsub, kind, name, NULL);
+    if (!topic)
+        return NULL;
+    /* Through the shorter list: a client with many channels, or a channel with many clients. */
+    if (topic->count < conn->subs.count[kind]) {
+        for (struct subscription *at = topic->first; at; at = at->next)
+            if (at->conn == conn)
+                return at;
+        return NULL;
+    }
     for (struct subscription *at = conn->subs.first; at; at = at->conn_next)
-        if (at->topic->kind == kind && bytes_eq(at->topic->name, name))
+        if (at->topic == topic)
             return at;
     return NULL;
 }

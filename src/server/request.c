@@ -1,7 +1,7 @@
 /* request.c - a command that waits: for cold rows, for room in memory, for keys, for a pause's end.
  *
- * It is a task with copies of its arguments. Its reply and its effects stay with it until it is
- * done, and only then go to the connection, which meanwhile runs nothing else. */
+ * It is a task with copies of its arguments. Its reply stays with it until it is done, and only
+ * then goes to the connection, which meanwhile runs nothing else. */
 #include "server/server_int.h"
 
 #include "base/mem.h"
@@ -22,7 +22,6 @@ static struct request *request_new(struct conn *conn)
     } else {
         request = mem_zalloc(sizeof *request);
         resp_out_init(&request->reply, CONN_REPLY_ONE_BYTES_MAX);
-        effects_init(&request->effects);
     }
     request->task.next = NULL;
     request->task.deadline_ns = 0;
@@ -37,20 +36,24 @@ static struct request *request_new(struct conn *conn)
 static void request_destroy(struct request *request)
 {
     resp_out_done(&request->reply);
-    effects_done(&request->effects);
     mem_free(request);
+}
+
+static void ahead_forget(struct request *request)
+{
+    mem_free(request->ahead);
+    request->ahead = NULL;
+    request->ahead_count = 0;
 }
 
 void server__request_free(struct request *request)
 {
     struct server *server = request->conn->server;
     server__ears_free(server, &request->listening);
+    ahead_forget(request);
     mem_free(request->argv);
-    mem_free(request->ahead);
-    request->argv = request->ahead = NULL;
-    request->ahead_count = 0;
+    request->argv = NULL;
     resp_out_clear(&request->reply);
-    buf_shrink(&request->effects.buf, 0);
     if (server->spare_count >= SPARE_MAX) {
         request_destroy(request);
         return;
@@ -116,7 +119,7 @@ enum rc cmd_block(struct cmd_ctx *ctx, const struct bytes *key, size_t key_count
     if (request->blocked)
         return RC_WAIT; /* it keeps its place */
     for (size_t i = 0; i < key_count; i++) {
-        if (server__ear_has(request->listening, ctx->ns, key[i]))
+        if (server__ear_has(server, request, ctx->ns, key[i]))
             continue;
         enum rc rc = server__ear_add(server, ctx->ns, key[i], EAR_BLOCK, request,
                                      &request->listening, ctx->err);
@@ -220,12 +223,12 @@ static enum rc request_run(struct task *task, struct store *store, struct err *e
                           .err = err,
                           .request = request};
     resp_out_clear(&request->reply);
-    buf_cut(&request->effects.buf, 0);
     if (request->unblocked)
         return unblocked_run(request, err);
     kv_begin(&server->kv, clock_unix_ms(server->clock));
     uint64_t start_ns = clock_mono_ns(server->clock);
-    server->collect = &request->effects;
+    size_t effects = server->effects.buf.len;
+    server->collect = &server->effects; /* the turn's: they leave in the order of commits */
     enum rc rc = server__dispatch(&ctx);
     server->collect = NULL;
     if (rc != RC_COLD && rc != RC_WAIT && ctx.cmd)
@@ -235,11 +238,16 @@ static enum rc request_run(struct task *task, struct store *store, struct err *e
     if (rc == RC_OK) {
         server__ears_free(server, &request->listening); /* it has what it waited for */
         request->blocked = false;
-        server__effects_touch(server, &request->effects, 0);
-    } else if (rc == RC_COLD)
+        server__effects_touch(server, &server->effects, effects);
+        return rc;
+    }
+    buf_cut(&server->effects.buf, effects);
+    if (rc == RC_COLD)
         request_want(request);
     else if (rc == RC_WAIT && (request->blocked || conn->paused))
-        task_wait_event(task); /* otherwise for what the handler has asked for */
+        task_wait_event(task);
+    else if (rc == RC_WAIT)
+        server->busy = true; /* what the handler has asked for may be nothing but another turn */
     return rc;
 }
 
@@ -249,9 +257,16 @@ static void request_done(struct task *task, enum rc rc, const struct err *err)
     struct request *request = (struct request *)task;
     struct conn *conn = request->conn;
     struct server *server = conn->server;
-    if (rc == RC_OK) {
-        server__effects_deliver(server, &request->effects);
-    } else {
+    if (request->ahead_count > 0 && (rc == RC_IO || rc == RC_CORRUPT)) {
+        /* It may be a row of a command behind it that cannot be read: that is not its fault. */
+        ahead_forget(request);
+        task_start(server->tasks, task);
+        server->busy = true;
+        return;
+    }
+    if (rc != RC_OK) {
+        if (request->cmd->run == cmd_exec)
+            server__multi_end(conn); /* a load may have failed before it ran */
         resp_out_clear(&request->reply);
         if (rc == RC_TIMEOUT && request->give_up)
             request->give_up(&request->reply);
@@ -264,7 +279,9 @@ static void request_done(struct task *task, enum rc rc, const struct err *err)
     conn->out.buf.bytes_max = SIZE_MAX; /* it has had its own limit */
     if (conn->reply_mode == REPLY_ON || (request->cmd->flags & pushes) == pushes)
         resp_add_raw(&conn->out, buf_bytes(&request->reply.buf));
-    if (conn->reply_mode == REPLY_SKIP)
+    if (conn->reply_mode == REPLY_SKIP_NEXT)
+        conn->reply_mode = REPLY_SKIP; /* this was CLIENT REPLY SKIP itself */
+    else if (conn->reply_mode == REPLY_SKIP)
         conn->reply_mode = REPLY_ON;
     conn->last_cmd = request->cmd;
     server->stats.command_count++;

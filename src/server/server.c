@@ -125,8 +125,7 @@ static void server_parts_init(struct server *server)
     server->arg_cap = BATCH_ARGS_MAX;
     server->held_effects_tail = &server->held_effects;
     effects_init(&server->effects);
-    effects_init(&server->job_effects);
-    buf_init(&server->monitor_feed, SIZE_MAX);
+    buf_init(&server->monitor_feed, MONITOR_FEED_BYTES_MAX);
     server__ears_init(server);
     server->tasks = tasks_new(&(struct tasks_options){.store = server->store,
                                                       .clock = server->clock,
@@ -194,7 +193,6 @@ void server_free(struct server *server)
     server__effects_held_done(server);
     server__ears_done(server);
     effects_done(&server->effects);
-    effects_done(&server->job_effects);
     buf_done(&server->monitor_feed);
     pubsub_free(server->pubsub);
     slowlog_free(server->slowlog);
@@ -277,7 +275,8 @@ static enum rc server_drain(struct server *server, struct err *err)
     server__listen_end(server);
     server->stopping = true;
     for (struct conn *conn = server->conns; conn; conn = conn->next) {
-        server__conn_quit(conn);
+        conn->eof = true; /* what was read is run and answered */
+        server__conn_touch(conn);
         if (conn->parked && server__request_blocked(conn->parked))
             conn->broken = true; /* it would wait for ever */
     }

@@ -110,6 +110,7 @@ struct conn {
     struct multi multi;
     struct subs subs;
     size_t batch_calls;  /* in the batch and not run */
+    bool held_back;      /* it has input, and does not take its replies */
     bool parsed;         /* the parser holds a whole command that found no place in the batch */
     uint64_t turn;       /* in which it last ran a command */
     uint64_t turn_start; /* where that turn's replies begin */
@@ -148,7 +149,6 @@ struct request { /* a command that waits */
     struct bytes *argv; /* owned, with the bytes */
     size_t argc;
     struct resp_out reply;
-    struct effects effects;
     struct key_listener *listening; /* EAR_BLOCK, by owner_next */
     void (*give_up)(struct resp_out *reply);
     struct bytes *ahead; /* keys of the commands behind it; owned, with the bytes. NULL: none */
@@ -172,7 +172,7 @@ struct cmd_stats {
 
 struct server_watch { /* what was last said about the store's health */
     uint64_t next_ns;
-    bool read_only, disk_low, flush_failing;
+    bool read_only, disk_low, flush_failing, sweep_failing;
 };
 
 struct slowlog;
@@ -212,9 +212,9 @@ struct server {
     uint64_t turn;
     struct turn_call *turn_call;
     size_t turn_call_count;
-    struct effects effects;     /* of the turn's direct calls */
-    struct effects job_effects; /* of the sweep */
-    struct effects *collect;    /* where the running command's go; NULL: nothing runs */
+    struct effects effects;  /* of the turn's direct calls */
+    size_t job_effects_from; /* where those of the sweep's step begin */
+    struct effects *collect; /* where the running command's go; NULL: nothing runs */
     struct held_effects *held_effects, **held_effects_tail; /* durability always */
     struct table ears;                                      /* keys somebody listens for */
     size_t watch_count, block_count;
@@ -319,7 +319,7 @@ void server__ears_done(struct server *server);
 enum rc server__ear_add(struct server *server, struct ns *ns, struct bytes key, enum ear_kind kind,
                         void *owner, struct key_listener **list, struct err *err) NODISCARD;
 void server__ears_free(struct server *server, struct key_listener **list);
-bool server__ear_has(const struct key_listener *list, const struct ns *ns, struct bytes key);
+bool server__ear_has(struct server *server, const void *owner, struct ns *ns, struct bytes key);
 void server__ear_touch(struct server *server, struct ns *ns, struct bytes key, bool exists);
 void server__ear_touch_ns(struct server *server, struct ns *ns, bool swapped);
 struct bytes server__ear_key(const struct key_listener *listener, struct ns **ret_ns);

@@ -12,6 +12,7 @@
 #include "base/banned.h"
 
 enum {
+    LOG_BYTES_MAX = 1024 * 1024,
     CACHE_BYTES_DEFAULT = 64 * 1024 * 1024,
     OPEN_FILES_MAX = 512, /* each table reader costs memory outside the cache */
     BLOCK_BYTES = 16 * 1024,
@@ -23,7 +24,6 @@ enum {
     NEVER = 1 << 20,         /* a number of L0 files that is not reached */
     READAHEAD_BYTES = 2 * 1024 * 1024,
     SYNC_STEP_BYTES = 1024 * 1024,
-    LOG_BYTES_MAX = 1024 * 1024,
     SETTLE_STEP_NS = 2 * 1000 * 1000,
     UNIT_FILES_MAX = STORE_SPACES_MAX,
 };
@@ -156,7 +156,7 @@ static void options_set_levels(rocksdb_options_t *options)
 
 static void options_set_system(rocksdb_options_t *options, rocksdb_env_t *env)
 {
-    enum { LOG_LEVEL_WARN = 2, LOG_FILES = 2, BACKGROUND_JOBS = 2 };
+    enum { LOG_LEVEL_FATAL = 4, LOG_FILES = 2, BACKGROUND_JOBS = 2 };
 
     rocksdb_options_set_env(options, env);
     rocksdb_options_set_max_background_jobs(options, BACKGROUND_JOBS);
@@ -169,7 +169,9 @@ static void options_set_system(rocksdb_options_t *options, rocksdb_env_t *env)
     rocksdb_options_set_avoid_unnecessary_blocking_io(options, 1); /* readers delete no files */
     rocksdb_options_set_stats_dump_period_sec(options, 0);
     rocksdb_options_set_stats_persist_period_sec(options, 0);
-    rocksdb_options_set_info_log_level(options, LOG_LEVEL_WARN);
+    /* Next to nothing: on a disk without a byte left an append to the log fails, and the one after
+     * it aborts the process (this build has assertions on). */
+    rocksdb_options_set_info_log_level(options, LOG_LEVEL_FATAL);
     rocksdb_options_set_keep_log_file_num(options, LOG_FILES);
     rocksdb_options_set_max_log_file_size(options, LOG_BYTES_MAX);
 }

@@ -192,6 +192,8 @@ static void job_done(struct task *task, enum rc rc, const struct err *err)
     (void)err; /* the journal says what is wrong with it, loads count their failures */
     expire->asleep = false;
     expire->failed = rc != RC_OK;
+    if (expire->failed)
+        expire->ns_first++; /* what cannot be read in one namespace does not stop the others */
     if (options->safe)
         options->safe(options->arg, rc);
     task_start(options->tasks, task);

@@ -250,6 +250,9 @@ static enum rc deadline_save(struct key *key, struct err *err)
     key->saved_expire_ms = new_ms;
     if ((old_ms != 0) != (new_ms != 0))
         rc = store_counter_add(kv->store, key->ns->expire_count, new_ms ? 1 : -1, err);
+    /* The row of a deadline that is taken back would stay until then. */
+    if (rc == RC_OK && old_ms != 0 && (new_ms == 0 || new_ms < old_ms))
+        rc = index_delete(key, old_ms, err);
     if (rc != RC_OK || new_ms == 0 || (old_ms != 0 && old_ms <= new_ms))
         return rc;
     ASSERT(new_ms > kv->now_ms); /* (2) */
