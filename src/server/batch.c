@@ -17,7 +17,7 @@
 #include "base/banned.h"
 
 enum {
-    CLIENTS_SLICE_NS = 4 * 1000 * 1000,
+    CLIENTS_SLICE_NS = 200 * 1000, /* of a turn: then replies leave, as below */
     TURN_BYTES_MAX = 1 << 20,
     TURN_CALLS_ENOUGH = 64,  /* then replies leave: clients work while the next turn runs */
     PREFETCH_KEYS_MAX = 128, /* of a batch */
@@ -85,7 +85,7 @@ static bool conn_parse(struct server *server, struct conn *conn)
 {
     struct err err;
     err.text[0] = 0;
-    while (server->call_count < BATCH_CALLS_MAX && conn->batch_calls < BATCH_CALLS_A_CONN) {
+    while (server->call_count < server->batch_max && conn->batch_calls < BATCH_CALLS_A_CONN) {
         /* Only the first of a batch can have been begun in an earlier one, and only those behind
          * it are ever given back: `start` is right where it is used. */
         size_t start = conn->parser.at;
@@ -118,7 +118,7 @@ static bool conn_parse(struct server *server, struct conn *conn)
 static void batch_fill(struct server *server)
 {
     server->call_count = server->call_next = server->arg_count = 0;
-    while (server->call_count < BATCH_CALLS_MAX && server->queued_first) {
+    while (server->call_count < server->batch_max && server->queued_first) {
         struct conn *conn = server->queued_first;
         if (conn->batch_calls > 0)
             return; /* it has had its share, and so has everybody else */
@@ -359,6 +359,14 @@ static void blocked_run(struct server *server)
     }
 }
 
+/* As many as fit a slice, if they cost what the last ones did. */
+static void batch_size(struct server *server, uint64_t batch_ns)
+{
+    uint64_t each_ns = batch_ns / server->call_count + 1;
+    uint64_t fit = CLIENTS_SLICE_NS / each_ns;
+    server->batch_max = fit < 1 ? 1 : fit < BATCH_CALLS_MAX ? (size_t)fit : BATCH_CALLS_MAX;
+}
+
 bool server__clients(void *arg, bool room)
 {
     struct server *server = arg;
@@ -369,13 +377,14 @@ bool server__clients(void *arg, bool room)
         if (server->call_count == 0)
             continue;
         batch_prefetch(server);
-        server->now_ns = clock_mono_ns(server->clock);
+        uint64_t start_ns = server->now_ns = clock_mono_ns(server->clock);
         if (end_ns == 0)
-            end_ns = server->now_ns + CLIENTS_SLICE_NS;
+            end_ns = start_ns + CLIENTS_SLICE_NS;
         for (; server->call_next < server->call_count; server->call_next++) {
             call_run(server, &server->call[server->call_next], room);
             blocked_run(server);
         }
+        batch_size(server, server->now_ns - start_ns);
         if (server->turn_call_count >= TURN_CALLS_ENOUGH ||
             store_turn_bytes(server->store) >= TURN_BYTES_MAX || server->now_ns >= end_ns)
             break;

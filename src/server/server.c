@@ -120,6 +120,7 @@ static void server_parts_init(struct server *server)
     server->pubsub = pubsub_new();
     server->slowlog = slowlog_new();
     server->turn = 1;
+    server->batch_max = BATCH_CALLS_MAX;
     server->turn_call = mem_alloc(TURN_CALLS_MAX * sizeof *server->turn_call);
     server->arg = mem_alloc(BATCH_ARGS_MAX * sizeof *server->arg);
     server->arg_cap = BATCH_ARGS_MAX;

@@ -207,6 +207,7 @@ struct server {
     /* the batch */
     struct call call[BATCH_CALLS_MAX];
     size_t call_count, call_next;
+    size_t batch_max; /* of the next one: 1 .. BATCH_CALLS_MAX */
     struct bytes *arg;
     size_t arg_count, arg_cap;
     uint64_t turn;
