@@ -13,6 +13,7 @@
 
 enum {
     LOG_BYTES_MAX = 1024 * 1024,
+    OPEN_BYTES_MIN = 512 * 1024,
     CACHE_BYTES_DEFAULT = 64 * 1024 * 1024,
     OPEN_FILES_MAX = 512, /* each table reader costs memory outside the cache */
     BLOCK_BYTES = 16 * 1024,
@@ -273,10 +274,27 @@ static enum rc dir_make(const char *dir, struct err *err)
     return files_sync_dir(files, parent, err);
 }
 
+/* Opening writes a log and a manifest, and this build aborts where a second write follows one that
+ * failed. */
+static enum rc room_check(const struct rocks *rocks, const char *dir, struct err *err)
+{
+    uint64_t free_bytes;
+    if (rocks->read_only ||
+        files_free_bytes((struct files *)(uintptr_t)&files_real, dir, &free_bytes, NULL) != RC_OK ||
+        free_bytes >= OPEN_BYTES_MIN)
+        return RC_OK;
+    return err_set(err, RC_FULL,
+                   "the disk of %s has %llu bytes free, and opening the engine needs %d: make room",
+                   dir, (unsigned long long)free_bytes, OPEN_BYTES_MIN);
+}
+
 static enum rc rocks_open_db(struct rocks *rocks, const char *dir, struct err *err)
 {
     char *status = NULL;
 
+    enum rc room = room_check(rocks, dir, err);
+    if (room != RC_OK)
+        return room;
     rocks->db = rocks->read_only ? rocksdb_open_for_read_only(rocks->options, dir, 0, &status)
                                  : rocksdb_open(rocks->options, dir, &status);
     enum rc rc = rocks__status_take(status, "open the engine", err);
