@@ -36,7 +36,7 @@ enum {
     CONN_REPLY_ONE_BYTES_MAX = 1024 * 1024 * 1024,
     CONN_OUT_WAITING_BYTES = 1024 * 1024, /* not taken by a client: it is not served any more */
     MONITOR_FEED_BYTES_MAX = 64 * 1024 * 1024, /* of one turn */
-    MULTI_BYTES_MAX = 512 * 1024 * 1024, /* queued by one MULTI */
+    MULTI_BYTES_MAX = 512 * 1024 * 1024,       /* queued by one MULTI */
 
     CONFIG_FILE_BYTES_MAX = 1024 * 1024,
     CONFIG_INCLUDE_DEPTH_MAX = 8,

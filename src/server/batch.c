@@ -222,22 +222,6 @@ static void call_error(struct server *server, struct call *call, enum rc rc, con
     server->stats.error_count++;
 }
 
-/* CLIENT REPLY OFF and SKIP: the reply is not for the client. What (un)subscribing answers is a
- * push and not a reply. */
-static void reply_silence(struct conn *conn, const struct cmd *cmd, size_t from)
-{
-    const unsigned pushes = CMD_PUBSUB | CMD_SUBSCRIBED;
-    if (LIKELY(conn->reply_mode == REPLY_ON))
-        return;
-    if (conn->reply_mode == REPLY_SKIP_NEXT) {
-        conn->reply_mode = REPLY_SKIP; /* this was CLIENT REPLY SKIP itself */
-    } else if (conn->reply_mode == REPLY_SKIP) {
-        conn->reply_mode = REPLY_ON;
-    }
-    if (!cmd || (cmd->flags & pushes) != pushes)
-        resp_out_cut(&conn->out, from);
-}
-
 static void turn_note(struct server *server, const struct call *call, uint64_t start)
 {
     const struct cmd *cmd = call->cmd;
@@ -285,9 +269,9 @@ static enum rc call_commit(struct server *server, struct call *call, struct err 
     conn->out.buf.bytes_max = conn->out.buf.len + CONN_REPLY_ONE_BYTES_MAX;
     kv_begin(&server->kv, server->kv.now_ms);
     store_begin(server->store, only_deletes(call) ? STORE_DELETES : 0);
-    server->collect = &server->effects;
+    server->collecting = true;
     enum rc rc = server__dispatch(&ctx);
-    server->collect = NULL;
+    server->collecting = false;
     call->cmd = ctx.cmd; /* NULL: it was refused, or queued */
     if (rc == RC_OK && conn->out.failed)
         rc = err_set(err, RC_NOMEM, "could not allocate memory for the reply");
@@ -297,7 +281,7 @@ static enum rc call_commit(struct server *server, struct call *call, struct err 
         store_undo(server->store);
     if (LIKELY(rc == RC_OK)) {
         if (UNLIKELY(server->effects.buf.len > effects))
-            server__effects_touch(server, &server->effects, effects);
+            server__effects_touch(server, effects);
     } else {
         buf_cut(&server->effects.buf, effects);
     }
@@ -335,7 +319,8 @@ static void call_run(struct server *server, struct call *call, bool room)
         }
         call_error(server, call, rc, &err);
     }
-    reply_silence(conn, call->cmd, from);
+    if (!server__reply_is_wanted(conn, call->cmd))
+        resp_out_cut(&conn->out, from);
     turn_note(server, call, start);
     server->stats.command_count++;
     server->now_ns = clock_mono_ns(server->clock);

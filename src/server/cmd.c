@@ -12,8 +12,7 @@
 
 enum {
     UNKNOWN_SHOWN_BYTES = 128,
-    NAME_BYTES_MAX = 48, /* "CONTAINER|SUBCOMMAND" */
-    SLOTS = 1024,        /* of the table by name: a power of two, at least twice the commands */
+    SLOTS = 1024, /* of the table by name: a power of two, at least twice the commands */
 };
 
 static const struct cmd cmds[] = {
@@ -45,7 +44,7 @@ struct cmd_table *cmd_table_new(void)
     struct cmd_table *table = mem_zalloc(sizeof *table);
     for (size_t i = 0; i < ARRAY_LEN(cmds); i++) {
         size_t len = strlen(cmds[i].name), at = name_hash(cmds[i].name, len);
-        ASSERT(len < NAME_BYTES_MAX);
+        ASSERT(len < CMD_NAME_BYTES);
         while (table->slot[at])
             at = (at + 1) & (SLOTS - 1);
         table->slot[at] = &cmds[i];
@@ -67,9 +66,9 @@ static const struct cmd *upper_find(const struct cmd_table *table, const char *n
 }
 
 /* Appends in upper case; 0: too long for any command. */
-static size_t upper_add(char to[NAME_BYTES_MAX], size_t len, struct bytes word)
+static size_t upper_add(char to[CMD_NAME_BYTES], size_t len, struct bytes word)
 {
-    if (word.len >= NAME_BYTES_MAX - len)
+    if (word.len >= CMD_NAME_BYTES - len)
         return 0;
     for (size_t i = 0; i < word.len; i++)
         to[len + i] =
@@ -79,14 +78,14 @@ static size_t upper_add(char to[NAME_BYTES_MAX], size_t len, struct bytes word)
 
 const struct cmd *cmd_find_name(const struct cmd_table *table, struct bytes name)
 {
-    char upper[NAME_BYTES_MAX];
+    char upper[CMD_NAME_BYTES];
     size_t len = upper_add(upper, 0, name);
     return len > 0 ? upper_find(table, upper, len) : NULL;
 }
 
 const struct cmd *cmd_find(const struct cmd_table *table, const struct bytes *argv, size_t argc)
 {
-    char upper[NAME_BYTES_MAX];
+    char upper[CMD_NAME_BYTES];
     size_t len = upper_add(upper, 0, argv[0]);
     const struct cmd *cmd = len > 0 ? upper_find(table, upper, len) : NULL;
     if (!cmd || strchr(cmd->name, '|'))
@@ -107,13 +106,19 @@ const struct cmd *cmd_list(size_t *ret_count)
 
 /* ---- errors ---- */
 
+struct bytes cmd_name_lower(const struct cmd *cmd, char to[CMD_NAME_BYTES])
+{
+    size_t len = 0;
+    for (; cmd->name[len] && len + 1 < CMD_NAME_BYTES; len++)
+        to[len] = (char)tolower((unsigned char)cmd->name[len]);
+    to[len] = 0;
+    return bytes_of(to, len);
+}
+
 void cmd_arity_text(struct cmd_ctx *ctx)
 {
-    char name[NAME_BYTES_MAX];
-    size_t len = strnlen(ctx->cmd->name, sizeof name - 1);
-    for (size_t i = 0; i < len; i++)
-        name[i] = (char)tolower((unsigned char)ctx->cmd->name[i]);
-    name[len] = 0;
+    char name[CMD_NAME_BYTES];
+    (void)cmd_name_lower(ctx->cmd, name);
     (void)err_set(ctx->err, RC_INVALID, "wrong number of arguments for '%s' command", name);
 }
 
@@ -153,6 +158,17 @@ bool cmd_arg_is(struct bytes arg, const char *word)
 {
     size_t len = strlen(word);
     return arg.len == len && strncasecmp((const char *)arg.ptr, word, len) == 0;
+}
+
+bool cmd_arg_is_secret(const struct bytes *argv, size_t argc, size_t arg)
+{
+    if (cmd_arg_is(argv[0], "AUTH"))
+        return arg > 0;
+    if (cmd_arg_is(argv[0], "HELLO"))
+        return (arg > 2 && cmd_arg_is(argv[arg - 1], "AUTH")) ||
+               (arg > 3 && cmd_arg_is(argv[arg - 2], "AUTH"));
+    return cmd_arg_is(argv[0], "CONFIG") && argc > 3 && cmd_arg_is(argv[1], "SET") && arg > 2 &&
+           arg % 2 == 1 && cmd_arg_is(argv[arg - 1], "requirepass");
 }
 
 enum rc cmd_int(struct cmd_ctx *ctx, size_t arg, int64_t *ret_value)

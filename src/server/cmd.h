@@ -39,9 +39,11 @@ enum cmd_flags {
     CMD_ROW2 = 1 << 14,  /* the one of argument 2, a field or a member of a set */
     CMD_ZROW2 = 1 << 15, /* the one of a member of a sorted set, argument 2 */
     CMD_ZROW3 = 1 << 16, /* argument 3 */
-    CMD_ALONE = 1 << 18, /* refused inside a MULTI */
     CMD_STORE = 1 << 17, /* STORE and a key may stand among the arguments; the last one counts */
+    CMD_ALONE = 1 << 18, /* refused inside a MULTI */
 };
+
+enum { CMD_NAME_BYTES = 48 }; /* of "CONTAINER|SUBCOMMAND" and a NUL */
 
 struct cmd {
     const char *name; /* upper case; a subcommand is "CONFIG|GET" */
@@ -74,6 +76,12 @@ struct cmd_ctx {
 /* ---- for handlers ---- */
 
 bool cmd_arg_is(struct bytes arg, const char *word); /* whatever the case */
+/* A key of another type is an error for who asks; who has waited for it goes on waiting. */
+bool cmd_has_waited(const struct cmd_ctx *ctx);
+/* As Redis writes it; borrowed from `to`, which ends with a NUL. */
+struct bytes cmd_name_lower(const struct cmd *cmd, char to[CMD_NAME_BYTES]);
+/* Whether an argument is part of a password: nobody else may see it. */
+bool cmd_arg_is_secret(const struct bytes *argv, size_t argc, size_t arg);
 /* All set ctx->err and return what the handler has to return; inline, so that compilers see that it
  * is never RC_OK. */
 static inline enum rc cmd_error(struct cmd_ctx *ctx, const char *text) /* "ERR " comes in front */

@@ -186,6 +186,17 @@ void server__conn_error(struct conn *conn, const char *prefix, const char *text)
     server__conn_touch(conn);
 }
 
+bool server__reply_is_wanted(struct conn *conn, const struct cmd *cmd)
+{
+    const unsigned pushes = CMD_PUBSUB | CMD_SUBSCRIBED; /* what they write is no reply */
+    bool wanted = conn->reply_mode == REPLY_ON || (cmd && (cmd->flags & pushes) == pushes);
+    if (conn->reply_mode == REPLY_SKIP_NEXT)
+        conn->reply_mode = REPLY_SKIP; /* this was CLIENT REPLY SKIP itself */
+    else if (conn->reply_mode == REPLY_SKIP)
+        conn->reply_mode = REPLY_ON;
+    return wanted;
+}
+
 void server__conn_push(struct conn *conn, struct bytes bytes)
 {
     if (conn->broken || conn->quit)

@@ -1,19 +1,12 @@
 /* dispatch.c - what stands between a parsed command and its handler. */
 #include "server/server_int.h"
 
-#include <ctype.h>
-
 #include "base/banned.h"
-
-enum { NAME_BYTES_MAX = 48 };
 
 static enum rc subscribed_error(struct cmd_ctx *ctx)
 {
-    char name[NAME_BYTES_MAX];
-    size_t len = strnlen(ctx->cmd->name, sizeof name - 1);
-    for (size_t i = 0; i < len; i++)
-        name[i] = (char)tolower((unsigned char)ctx->cmd->name[i]);
-    name[len] = 0;
+    char name[CMD_NAME_BYTES];
+    (void)cmd_name_lower(ctx->cmd, name);
     return err_set(ctx->err, RC_INVALID,
                    "Can't execute '%s': only (P|S)SUBSCRIBE / (P|S)UNSUBSCRIBE / PING / QUIT "
                    "/ RESET are allowed in this context",

@@ -4,12 +4,9 @@
  * has ended well, who watches or waits for a key hears of it at once: their commands run after this
  * commit. Messages leave when the commit is safe, as its reply does.
  *
- * A record, numbers in the machine's order:
- *   kind(1) = EFFECT_CHANGED    ‖ exists(1) ‖ class(4) ‖ notify(4) ‖ ns(8) ‖ event(8) ‖ length(4) ‖
- *                               key
- *             EFFECT_FLUSHED    the same, without a key; exists: SWAPDB
- *             EFFECT_PUBLISH    ‖ kind(1) ‖ length(4) ‖ channel ‖ length(4) ‖ message
- * `event` is a pointer to a literal; `notify` is notify-keyspace-events as it was then. */
+ * A record begins with one byte, its kind: EFFECT_CHANGED is a struct changed and the key,
+ * EFFECT_FLUSHED the same with an empty key (exists: SWAPDB), EFFECT_PUBLISH a struct publish, the
+ * channel and the message. They never leave the process. */
 #include "server/server_int.h"
 
 #include <stdio.h>
@@ -67,9 +64,9 @@ void server__key_changed(void *arg, struct ns *ns, struct bytes key, enum kv_eve
                               .ns = ns,
                               .event = event,
                               .key_len = (uint32_t)key.len};
-    if (!server->collect)
+    if (!server->collecting)
         return;
-    struct buf *buf = &server->collect->buf;
+    struct buf *buf = &server->effects.buf;
     if (!buf_reserve(buf, sizeof changed + key.len) || !buf_add(buf, &changed, sizeof changed) ||
         !buf_add_bytes(buf, key)) {
         /* Nobody may miss a change of a watched key. */
@@ -82,9 +79,9 @@ void server__ns_flushed(void *arg, struct ns *ns, bool swapped)
 {
     struct server *server = arg;
     struct changed changed = {.kind = EFFECT_FLUSHED, .exists = swapped, .ns = ns};
-    if (!server->collect || server->ears.entry_count == 0)
+    if (!server->collecting || server->ears.entry_count == 0)
         return;
-    if (!buf_add(&server->collect->buf, &changed, sizeof changed))
+    if (!buf_add(&server->effects.buf, &changed, sizeof changed))
         server__ear_touch_ns(server, ns, swapped);
 }
 
@@ -101,7 +98,7 @@ void server__publish_later(struct server *server, enum sub_kind kind, struct byt
                               .sub = kind,
                               .channel_len = (uint32_t)channel.len,
                               .message_len = (uint32_t)message.len};
-    struct buf *buf = &server->collect->buf;
+    struct buf *buf = &server->effects.buf;
     if (!buf_reserve(buf, sizeof publish + channel.len + message.len) ||
         !buf_add(buf, &publish, sizeof publish) || !buf_add_bytes(buf, channel) ||
         !buf_add_bytes(buf, message))
@@ -133,8 +130,9 @@ static size_t publish_read(const struct buf *buf, size_t at, struct publish *ret
     return at + sizeof *ret_publish + ret_publish->channel_len + ret_publish->message_len;
 }
 
-void server__effects_touch(struct server *server, const struct effects *effects, size_t from)
+void server__effects_touch(struct server *server, size_t from)
 {
+    const struct effects *effects = &server->effects;
     struct changed changed;
     struct publish publish;
     struct bytes key, message;
@@ -247,15 +245,15 @@ void server__job_enter(void *arg)
 {
     struct server *server = arg;
     server->job_effects_from = server->effects.buf.len;
-    server->collect = &server->effects;
+    server->collecting = true;
 }
 
 void server__job_leave(void *arg, enum rc rc)
 {
     struct server *server = arg;
-    server->collect = NULL;
+    server->collecting = false;
     if (rc == RC_OK)
-        server__effects_touch(server, &server->effects, server->job_effects_from);
+        server__effects_touch(server, server->job_effects_from);
     else
         buf_cut(&server->effects.buf, server->job_effects_from);
 }

@@ -1,6 +1,5 @@
 #include "server/info.h"
 
-#include <ctype.h>
 #include <inttypes.h>
 #include <stdio.h>
 #include <sys/resource.h>
@@ -199,13 +198,10 @@ static void add_commandstats(struct info *info)
     const struct cmd *cmd = cmd_list(&count);
     for (size_t i = 0; i < count; i++) {
         const struct cmd_stats *stats = &info->server->cmd_stats[i];
-        char name[64];
-        size_t len = 0;
+        char name[CMD_NAME_BYTES];
         if (stats->calls == 0)
             continue;
-        for (; cmd[i].name[len] && len + 1 < sizeof name; len++)
-            name[len] = (char)tolower((unsigned char)cmd[i].name[len]);
-        name[len] = 0;
+        (void)cmd_name_lower(&cmd[i], name);
         info->failed = info->failed || !buf_printf(info->to,
                                                    "cmdstat_%s:calls=%" PRIu64 ",usec=%" PRIu64
                                                    ",usec_per_call=%.2f,rejected_calls=%" PRIu64

@@ -1,6 +1,5 @@
 #include "server/metrics.h"
 
-#include <ctype.h>
 #include <inttypes.h>
 
 #include "base/mem.h"
@@ -113,13 +112,10 @@ static void add_commands(struct metrics *to, const struct server *server)
     const struct cmd *cmd = cmd_list(&count);
     head(to, "command_calls_total", "counter", "Calls of a command.");
     for (size_t i = 0; i < count; i++) {
-        char name[64];
-        size_t len = 0;
+        char name[CMD_NAME_BYTES];
         if (server->cmd_stats[i].calls == 0)
             continue;
-        for (; cmd[i].name[len] && len + 1 < sizeof name; len++)
-            name[len] = (char)tolower((unsigned char)cmd[i].name[len]);
-        name[len] = 0;
+        (void)cmd_name_lower(&cmd[i], name);
         to->failed =
             to->failed ||
             !buf_printf(to->to, "terrace_command_calls_total{command=\"%s\"} %" PRIu64 "\n", name,

@@ -29,15 +29,6 @@ static bool quoted_add(struct buf *to, struct bytes text)
     return good && buf_add(to, "\"", 1);
 }
 
-/* Passwords are not for everybody. CONFIG SET is never shown. */
-static bool is_secret(const struct bytes *argv, size_t i)
-{
-    if (cmd_arg_is(argv[0], "AUTH"))
-        return i > 0;
-    return cmd_arg_is(argv[0], "HELLO") && ((i > 2 && cmd_arg_is(argv[i - 1], "AUTH")) ||
-                                            (i > 3 && cmd_arg_is(argv[i - 2], "AUTH")));
-}
-
 void monitor_feed(struct server *server, const struct conn *conn, const struct bytes *argv,
                   size_t argc)
 {
@@ -48,7 +39,7 @@ void monitor_feed(struct server *server, const struct conn *conn, const struct b
                            now_us % 1000000, conn->ns->index, conn->is_unix ? "unix" : conn->peer);
     for (size_t i = 0; good && i < argc; i++)
         good = buf_add(feed, " ", 1) &&
-               quoted_add(feed, is_secret(argv, i) ? BYTES("(redacted)") : argv[i]);
+               quoted_add(feed, cmd_arg_is_secret(argv, argc, i) ? BYTES("(redacted)") : argv[i]);
     if (!good || !buf_add(feed, "\r\n", 2))
         buf_cut(feed, from);
 }

@@ -105,6 +105,11 @@ bool server__request_blocked(const struct request *request)
     return request->blocked;
 }
 
+bool cmd_has_waited(const struct cmd_ctx *ctx)
+{
+    return ctx->request && ctx->request->blocked;
+}
+
 enum rc cmd_block(struct cmd_ctx *ctx, const struct bytes *key, size_t key_count,
                   uint64_t timeout_ms, void (*give_up)(struct resp_out *reply))
 {
@@ -228,9 +233,9 @@ static enum rc request_run(struct task *task, struct store *store, struct err *e
     kv_begin(&server->kv, clock_unix_ms(server->clock));
     uint64_t start_ns = clock_mono_ns(server->clock);
     size_t effects = server->effects.buf.len;
-    server->collect = &server->effects; /* the turn's: they leave in the order of commits */
+    server->collecting = true; /* the turn's: they leave in the order of commits */
     enum rc rc = server__dispatch(&ctx);
-    server->collect = NULL;
+    server->collecting = false;
     if (rc != RC_COLD && rc != RC_WAIT && ctx.cmd)
         run_note(request, (clock_mono_ns(server->clock) - start_ns) / 1000, rc);
     if (rc == RC_OK && request->reply.failed)
@@ -238,7 +243,7 @@ static enum rc request_run(struct task *task, struct store *store, struct err *e
     if (rc == RC_OK) {
         server__ears_free(server, &request->listening); /* it has what it waited for */
         request->blocked = false;
-        server__effects_touch(server, &server->effects, effects);
+        server__effects_touch(server, effects);
         return rc;
     }
     buf_cut(&server->effects.buf, effects);
@@ -253,7 +258,6 @@ static enum rc request_run(struct task *task, struct store *store, struct err *e
 
 static void request_done(struct task *task, enum rc rc, const struct err *err)
 {
-    const unsigned pushes = CMD_PUBSUB | CMD_SUBSCRIBED; /* as in reply_silence() */
     struct request *request = (struct request *)task;
     struct conn *conn = request->conn;
     struct server *server = conn->server;
@@ -277,12 +281,8 @@ static void request_done(struct task *task, enum rc rc, const struct err *err)
     conn->parked = NULL;
     conn->paused = false;
     conn->out.buf.bytes_max = SIZE_MAX; /* it has had its own limit */
-    if (conn->reply_mode == REPLY_ON || (request->cmd->flags & pushes) == pushes)
+    if (server__reply_is_wanted(conn, request->cmd))
         resp_add_raw(&conn->out, buf_bytes(&request->reply.buf));
-    if (conn->reply_mode == REPLY_SKIP_NEXT)
-        conn->reply_mode = REPLY_SKIP; /* this was CLIENT REPLY SKIP itself */
-    else if (conn->reply_mode == REPLY_SKIP)
-        conn->reply_mode = REPLY_ON;
     conn->last_cmd = request->cmd;
     server->stats.command_count++;
     if (rc == RC_TIMEOUT)

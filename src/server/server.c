@@ -274,7 +274,6 @@ static enum rc server_drain(struct server *server, struct err *err)
 {
     uint64_t end_ns = clock_mono_ns(server->clock) + DRAIN_MS_MAX * NS_A_MS;
     server__listen_end(server);
-    server->stopping = true;
     for (struct conn *conn = server->conns; conn; conn = conn->next) {
         conn->eof = true; /* what was read is run and answered */
         server__conn_touch(conn);

@@ -120,7 +120,7 @@ struct conn {
     bool quit;           /* nothing more is read or run; closed when everything is sent */
     bool broken;         /* nothing more is sent; closed at the next chance */
     bool authed;
-    bool no_evict, no_touch, monitor, paused;
+    bool no_evict, monitor, paused;
     enum reply_mode reply_mode;
     struct conn *queued_next, *touched_next;
     struct conn *prev, *next;
@@ -213,9 +213,9 @@ struct server {
     uint64_t turn;
     struct turn_call *turn_call;
     size_t turn_call_count;
-    struct effects effects;  /* of the turn's direct calls */
+    struct effects effects;  /* of the turn's commands and jobs, in the order of commits */
     size_t job_effects_from; /* where those of the sweep's step begin */
-    struct effects *collect; /* where the running command's go; NULL: nothing runs */
+    bool collecting;         /* a command or a job runs: what it tells is kept */
     struct held_effects *held_effects, **held_effects_tail; /* durability always */
     struct table ears;                                      /* keys somebody listens for */
     size_t watch_count, block_count;
@@ -231,8 +231,7 @@ struct server {
     uint64_t conns_cron_ms;      /* when clients were last looked at */
     uint64_t pause_end_ms;
     bool pause_writes_only;
-    bool busy; /* another turn at once */
-    bool stopping;
+    bool busy;                     /* another turn at once */
     bool flush_asked, evict_asked; /* to be done after the turn */
     uint64_t flush_segment;        /* what the last one asked for waits for */
     uint64_t flush_mark_seen, last_save_ms;
@@ -258,6 +257,8 @@ uint64_t server__conn_out_end(const struct conn *conn);
 /* Replies from `start` on are not sent before the LSN is durable. */
 void server__conn_hold(struct conn *conn, uint64_t lsn, uint64_t start);
 void server__holds_look(struct server *server); /* sends what has become durable */
+/* CLIENT REPLY: whether the reply of this command is for the client; once a command. */
+bool server__reply_is_wanted(struct conn *conn, const struct cmd *cmd);
 /* An error reply of our own. */
 void server__conn_error(struct conn *conn, const char *prefix, const char *text);
 /* Writes a push or a message; output limits of subscribers apply. */
@@ -300,7 +301,7 @@ void server__ns_flushed(void *server, struct ns *ns, bool swapped);
 void server__publish_later(struct server *server, enum sub_kind kind, struct bytes channel,
                            struct bytes message);
 /* The command ended well: watchers and blocked clients hear of what was collected from `from`. */
-void server__effects_touch(struct server *server, const struct effects *effects, size_t from);
+void server__effects_touch(struct server *server, size_t from);
 /* The commit is safe: messages leave, and the list is emptied. */
 void server__effects_deliver(struct server *server, struct effects *effects);
 /* Those of the turn's direct calls, at once (lsn 0) or when the LSN is durable. */

@@ -55,18 +55,6 @@ void slowlog_free(struct slowlog *log)
     mem_free(log);
 }
 
-/* Passwords are not for everybody who may look. */
-static bool is_secret(const struct bytes *argv, size_t argc, size_t i)
-{
-    if (cmd_arg_is(argv[0], "AUTH"))
-        return i > 0;
-    if (cmd_arg_is(argv[0], "HELLO"))
-        return (i > 2 && cmd_arg_is(argv[i - 1], "AUTH")) ||
-               (i > 3 && cmd_arg_is(argv[i - 2], "AUTH"));
-    return cmd_arg_is(argv[0], "CONFIG") && argc > 3 && cmd_arg_is(argv[1], "SET") && i > 2 &&
-           i % 2 == 1 && cmd_arg_is(argv[i - 1], "requirepass");
-}
-
 /* Long arguments and many arguments are cut, as Redis does. */
 static struct bytes *args_shown(const struct bytes *argv, size_t argc, struct bytes name,
                                 size_t *ret_argc)
@@ -81,7 +69,7 @@ static struct bytes *args_shown(const struct bytes *argv, size_t argc, struct by
             int len = snprintf(more[i], sizeof more[i], "... (%zu more arguments)",
                                argc - ARGS_SHOWN_MAX + 1);
             shown[i] = bytes_of(more[i], (size_t)len);
-        } else if (is_secret(argv, argc, i)) {
+        } else if (cmd_arg_is_secret(argv, argc, i)) {
             shown[i] = BYTES("(redacted)");
         } else if (argv[i].len > ARG_SHOWN_BYTES_MAX) {
             memcpy(text[i], argv[i].ptr, ARG_SHOWN_BYTES_MAX);

@@ -42,19 +42,13 @@ static void flags_text(const struct conn *conn, char to[16])
     to[len] = 0;
 }
 
-static void cmd_text(const struct cmd *cmd, char to[64])
-{
-    size_t len = 0;
-    for (const char *from = cmd ? cmd->name : "NULL"; *from && len < 63; from++)
-        to[len++] = cmd && *from >= 'A' && *from <= 'Z' ? (char)(*from + 32) : *from;
-    to[len] = 0;
-}
-
 static bool client_add(struct buf *to, const struct conn *conn, uint64_t now_ms)
 {
-    char flags[16], cmd[64];
+    char flags[16], name[CMD_NAME_BYTES] = "NULL";
+    const struct cmd *cmd = conn->parked ? conn->parked->cmd : conn->last_cmd;
     flags_text(conn, flags);
-    cmd_text(conn->parked ? conn->parked->cmd : conn->last_cmd, cmd);
+    if (cmd)
+        (void)cmd_name_lower(cmd, name);
     size_t in = conn->in.len - conn->parser.at, out = conn->out.buf.len - conn->out_sent;
     return buf_printf(
         to,
@@ -69,7 +63,7 @@ static bool client_add(struct buf *to, const struct conn *conn, uint64_t now_ms)
         conn->multi.open ? (int)conn->multi.count : -1, in, conn->in.cap - conn->in.len,
         conn->multi.bytes, out, conn->out.buf.cap,
         sizeof *conn + conn->in.cap + conn->out.buf.cap + conn->multi.bytes,
-        conn->watch.events & LOOP_READ ? "r" : "", conn->watch.events & LOOP_WRITE ? "w" : "", cmd,
+        conn->watch.events & LOOP_READ ? "r" : "", conn->watch.events & LOOP_WRITE ? "w" : "", name,
         conn->out.proto);
 }
 

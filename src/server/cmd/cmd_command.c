@@ -1,7 +1,6 @@
 /* COMMAND: what commands.def says, in Redis's words. */
 #include "server/server_int.h"
 
-#include <ctype.h>
 #include <stdio.h>
 
 #include "base/mem.h"
@@ -9,15 +8,7 @@
 
 #include "base/banned.h"
 
-enum { NAME_BYTES_MAX = 48, KEYS_SHOWN_MAX = 64 * 1024 };
-
-static struct bytes lower(const char *name, char to[NAME_BYTES_MAX])
-{
-    size_t len = strnlen(name, NAME_BYTES_MAX);
-    for (size_t i = 0; i < len; i++)
-        to[i] = (char)tolower((unsigned char)name[i]);
-    return bytes_of(to, len);
-}
+enum { KEYS_SHOWN_MAX = 64 * 1024 };
 
 static bool is_sub(const struct cmd *cmd)
 {
@@ -135,11 +126,11 @@ static void key_specs_add(struct resp_out *reply, const struct cmd *cmd)
 
 static void info_add_one(struct resp_out *reply, const struct cmd *cmd)
 {
-    char name[NAME_BYTES_MAX];
+    char name[CMD_NAME_BYTES];
     size_t count, subs = 0;
     const struct cmd *all = cmd_list(&count);
     resp_add_array(reply, 10);
-    resp_add_bulk(reply, lower(cmd->name, name));
+    resp_add_bulk(reply, cmd_name_lower(cmd, name));
     resp_add_int(reply, cmd->arity);
     flags_add(reply, cmd);
     resp_add_int(reply, cmd->key_first);
@@ -202,16 +193,16 @@ enum rc cmd_command_list(struct cmd_ctx *ctx)
 {
     size_t count, shown = 0;
     const struct cmd *cmd = cmd_list(&count);
-    char name[NAME_BYTES_MAX];
+    char name[CMD_NAME_BYTES];
     bool by_pattern = ctx->argc == 5 && cmd_arg_is(ctx->argv[3], "PATTERN");
     if (ctx->argc != 2 && !(by_pattern && cmd_arg_is(ctx->argv[2], "FILTERBY")))
         return cmd_syntax_error(ctx);
     size_t mark = resp_open(ctx->reply);
     for (size_t i = 0; i < count; i++) {
         if ((!by_pattern && is_sub(&cmd[i])) ||
-            (by_pattern && !glob_match(ctx->argv[4], lower(cmd[i].name, name), true)))
+            (by_pattern && !glob_match(ctx->argv[4], cmd_name_lower(&cmd[i], name), true)))
             continue;
-        resp_add_bulk(ctx->reply, lower(cmd[i].name, name));
+        resp_add_bulk(ctx->reply, cmd_name_lower(&cmd[i], name));
         shown++;
     }
     resp_close_array(ctx->reply, mark, shown);
@@ -228,10 +219,10 @@ static void docs_text(struct resp_out *reply, const char *name, const char *text
 
 static void docs_add_one(struct resp_out *reply, const struct cmd *cmd)
 {
-    char name[NAME_BYTES_MAX];
+    char name[CMD_NAME_BYTES];
     size_t count, subs = 0;
     const struct cmd *all = cmd_list(&count);
-    resp_add_bulk(reply, lower(cmd->name, name));
+    resp_add_bulk(reply, cmd_name_lower(cmd, name));
     for (size_t i = 0; i < count; i++)
         subs += is_sub_of(&all[i], cmd);
     resp_add_map(reply, 4 + (size_t)(cmd->syntax[0] != 0) + (size_t)(subs > 0));

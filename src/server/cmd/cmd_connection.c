@@ -184,7 +184,7 @@ enum rc cmd_reset(struct cmd_ctx *ctx)
     server__multi_end(conn);
     server__subs_done(conn);
     ctx->server->monitor_count -= conn->monitor;
-    conn->monitor = conn->no_touch = false; /* as in Redis NO-EVICT stays */
+    conn->monitor = false; /* as in Redis NO-EVICT stays */
     conn->reply_mode = REPLY_ON;
     conn->ns = kv_ns(ctx->kv, 0);
     conn->out.proto = ctx->reply->proto = 2;

@@ -1,8 +1,6 @@
 /* Deadlines of keys. */
 #include "server/cmd.h"
 
-#include <ctype.h>
-
 #include "base/banned.h"
 
 /* ---- setting ---- */
@@ -37,11 +35,8 @@ static enum rc flags_parse(struct cmd_ctx *ctx, unsigned *ret_flags)
 
 static enum rc time_error(struct cmd_ctx *ctx)
 {
-    char name[32];
-    size_t len = strnlen(ctx->cmd->name, sizeof name - 1);
-    for (size_t i = 0; i < len; i++)
-        name[i] = (char)tolower((unsigned char)ctx->cmd->name[i]);
-    name[len] = 0;
+    char name[CMD_NAME_BYTES];
+    (void)cmd_name_lower(ctx->cmd, name);
     return err_set(ctx->err, RC_INVALID, "invalid expire time in '%s' command", name);
 }
 

@@ -16,19 +16,13 @@ static enum rc end_parse(struct cmd_ctx *ctx, size_t arg, enum list_end *ret_end
     return RC_OK;
 }
 
-/* A key of another type is an error for who asks; who waits already goes on waiting. */
-static bool has_waited(const struct cmd_ctx *ctx)
-{
-    return ctx->request && server__request_blocked(ctx->request);
-}
-
 /* The first of the keys that is a list. RC_NOT_FOUND: none is. */
 static enum rc first_list(struct cmd_ctx *ctx, const struct bytes *key, size_t key_count,
                           struct list *ret_list)
 {
     for (size_t i = 0; i < key_count; i++) {
         enum rc rc = list_write(ctx->ns, key[i], ret_list, ctx->err);
-        if (rc == RC_WRONGTYPE && has_waited(ctx))
+        if (rc == RC_WRONGTYPE && cmd_has_waited(ctx))
             continue;
         if (rc != RC_OK || ret_list->key.exists)
             return rc;

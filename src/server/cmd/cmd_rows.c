@@ -40,14 +40,7 @@ enum rc cmd_rows_add(struct cmd_ctx *ctx, const struct key *key, enum cmd_rows_p
 
 /* ---- scans ---- */
 
-struct scan {
-    uint64_t cursor;
-    uint64_t count_max;
-    bool has_pattern;
-    struct bytes pattern;
-};
-
-static enum rc scan_options(struct cmd_ctx *ctx, struct scan *scan)
+enum rc cmd_scan_options(struct cmd_ctx *ctx, struct cmd_scan *scan)
 {
     for (size_t i = 3; i < ctx->argc; i += 2) {
         int64_t count;
@@ -79,7 +72,7 @@ static void scan_reply(struct cmd_ctx *ctx, uint64_t cursor, uint64_t count, str
 }
 
 /* The page goes to memory of its own first: the cursor stands before it and is known after it. */
-static enum rc scan_page(struct cmd_ctx *ctx, const struct scan *scan, enum cmd_rows_part part,
+static enum rc scan_page(struct cmd_ctx *ctx, const struct cmd_scan *scan, enum cmd_rows_part part,
                          struct store_walk *walk, struct bytes position)
 {
     CLEANUP(resp_out_done) struct resp_out page;
@@ -111,7 +104,7 @@ static enum rc scan_page(struct cmd_ctx *ctx, const struct scan *scan, enum cmd_
 
 enum rc cmd_rows_scan(struct cmd_ctx *ctx, uint8_t type, enum cmd_rows_part part)
 {
-    struct scan scan = {.count_max = SCAN_COUNT};
+    struct cmd_scan scan = {.count_max = SCAN_COUNT};
     struct key key;
     if (!scan_cursor_parse(ctx->argv[2], &scan.cursor))
         return cmd_error(ctx, "invalid cursor");
@@ -122,7 +115,7 @@ enum rc cmd_rows_scan(struct cmd_ctx *ctx, uint8_t type, enum cmd_rows_part part
         scan_reply(ctx, 0, 0, BYTES(""));
         return RC_OK;
     }
-    rc = scan_options(ctx, &scan);
+    rc = cmd_scan_options(ctx, &scan);
     if (rc != RC_OK)
         return rc;
     if (key.meta.count <= SCAN_WHOLE_MAX) {

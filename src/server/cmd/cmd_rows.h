@@ -1,5 +1,5 @@
 /* cmd_rows.h - what the commands of hashes and sets share: all rows of a key, a page, some at
- * random.
+ * random; and what all scans of a key do.
  *
  * All take the key from argv[1]. Threads: the executor. */
 #pragma once
@@ -10,6 +10,14 @@ enum cmd_rows_part { ROWS_SUFFIX = 1, ROWS_VALUE = 2, ROWS_BOTH = 3 }; /* of a r
 
 /* The rows of a key that exists, without the reply's head; key.meta.count of them. */
 enum rc cmd_rows_add(struct cmd_ctx *ctx, const struct key *key, enum cmd_rows_part part) NODISCARD;
+struct cmd_scan { /* HSCAN, SSCAN, ZSCAN */
+    uint64_t cursor;
+    uint64_t count_max;
+    bool has_pattern;
+    struct bytes pattern;
+};
+/* [MATCH pattern] [COUNT count], from argv[3] on */
+enum rc cmd_scan_options(struct cmd_ctx *ctx, struct cmd_scan *scan) NODISCARD;
 /* KEY CURSOR [MATCH pattern] [COUNT count] */
 enum rc cmd_rows_scan(struct cmd_ctx *ctx, uint8_t type, enum cmd_rows_part part) NODISCARD;
 /* One suffix at random, or null. */

@@ -334,37 +334,6 @@ enum rc cmd_zrandmember(struct cmd_ctx *ctx)
 
 /* ---- ZSCAN ---- */
 
-struct zscan {
-    uint64_t cursor;
-    uint64_t count_max;
-    bool whole; /* as Redis scans a listpack: all at once, in order of scores */
-    bool has_pattern;
-    struct bytes pattern;
-};
-
-static enum rc zscan_options(struct cmd_ctx *ctx, struct zscan *scan)
-{
-    for (size_t i = 3; i < ctx->argc; i += 2) {
-        int64_t count;
-        if (i + 1 == ctx->argc)
-            return cmd_syntax_error(ctx);
-        if (cmd_arg_is(ctx->argv[i], "COUNT")) {
-            enum rc rc = cmd_int(ctx, i + 1, &count);
-            if (rc != RC_OK)
-                return rc;
-            if (count < 1)
-                return cmd_syntax_error(ctx);
-            scan->count_max = (uint64_t)count;
-        } else if (cmd_arg_is(ctx->argv[i], "MATCH")) {
-            scan->pattern = ctx->argv[i + 1];
-            scan->has_pattern = !glob_is_all(scan->pattern);
-        } else {
-            return cmd_syntax_error(ctx);
-        }
-    }
-    return RC_OK;
-}
-
 /* As text for RESP3 clients as well. What Redis keeps in a listpack it answers as integers where it
  * can, also where other commands write an exponent. */
 static void zscan_score_add(struct resp_out *reply, double score, bool from_listpack)
@@ -391,8 +360,8 @@ static void zscan_reply(struct cmd_ctx *ctx, uint64_t cursor, const struct zset_
     }
 }
 
-static enum rc zscan_page(struct cmd_ctx *ctx, const struct zscan *scan, const struct key *key,
-                          struct zset_span span)
+static enum rc zscan_page(struct cmd_ctx *ctx, const struct cmd_scan *scan, const struct key *key,
+                          struct zset_span span, bool whole)
 {
     CLEANUP(zset_walk_done) struct zset_walk walk;
     struct zset_items items = {0};
@@ -410,14 +379,14 @@ static enum rc zscan_page(struct cmd_ctx *ctx, const struct zscan *scan, const s
     if (rc != RC_OK && rc != RC_NOT_FOUND)
         return rc;
     bool has_more = rc == RC_OK && zset_walk_next(&walk, &item, ctx->err) != RC_NOT_FOUND;
-    zscan_reply(ctx, has_more ? scan_cursor_keep(ctx->kv, last) : 0, &items, scan->whole);
+    zscan_reply(ctx, has_more ? scan_cursor_keep(ctx->kv, last) : 0, &items, whole);
     return RC_OK;
 }
 
 enum rc cmd_zscan(struct cmd_ctx *ctx)
 {
     enum { COUNT_USUAL = 10 };
-    struct zscan scan = {.count_max = COUNT_USUAL};
+    struct cmd_scan scan = {.count_max = COUNT_USUAL};
     struct bytes position;
     struct key key;
     if (!scan_cursor_parse(ctx->argv[2], &scan.cursor))
@@ -429,18 +398,18 @@ enum rc cmd_zscan(struct cmd_ctx *ctx)
         zscan_reply(ctx, 0, &(struct zset_items){0}, false);
         return RC_OK;
     }
-    rc = zscan_options(ctx, &scan);
+    rc = cmd_scan_options(ctx, &scan);
     if (rc != RC_OK)
         return rc;
-    scan.whole = key.meta.count <= ctx->kv->encodings.zset_listpack_count;
-    if (scan.whole) {
+    /* As Redis scans a listpack: all at once, in order of scores. */
+    if (key.meta.count <= ctx->kv->encodings.zset_listpack_count) {
         scan.count_max = UINT64_MAX;
-        return zscan_page(ctx, &scan, &key, zset_span_by_score());
+        return zscan_page(ctx, &scan, &key, zset_span_by_score(), true);
     }
     struct zset_span span = zset_span_by_member(); /* scores may change between two pages */
     if (scan.cursor != 0)
         rc = scan_cursor_find(ctx->kv, scan.cursor, &position, ctx->err);
     if (rc == RC_OK && scan.cursor != 0)
         rc = zset_span_after(ctx->kv, position, &span, ctx->err);
-    return rc == RC_OK ? zscan_page(ctx, &scan, &key, span) : rc;
+    return rc == RC_OK ? zscan_page(ctx, &scan, &key, span, false) : rc;
 }

@@ -70,19 +70,13 @@ enum rc cmd_zpopmax(struct cmd_ctx *ctx)
 
 /* ---- the first of several keys ---- */
 
-/* A key of another type is an error for who asks; who waits already goes on waiting. */
-static bool has_waited(const struct cmd_ctx *ctx)
-{
-    return ctx->request && server__request_blocked(ctx->request);
-}
-
 /* The first of the keys that is a sorted set. RC_NOT_FOUND: none is. */
 static enum rc first_zset(struct cmd_ctx *ctx, const struct bytes *name, size_t count,
                           struct key *ret_key)
 {
     for (size_t i = 0; i < count; i++) {
         enum rc rc = key_write(ctx->ns, name[i], TYPE_ZSET, ret_key, ctx->err);
-        if (rc == RC_WRONGTYPE && has_waited(ctx))
+        if (rc == RC_WRONGTYPE && cmd_has_waited(ctx))
             continue;
         if (rc == RC_COLD)
             key_want(ctx->ns, name + i, count - i);
