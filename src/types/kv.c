@@ -169,8 +169,10 @@ static struct ns *ns_at(struct kv *kv, uint32_t index)
 static void ns_put(struct kv *kv, uint32_t index, const struct ns *home)
 {
     struct ns *ns = ns_at(kv, index);
+    bool landed = ns->landed;
     *ns = *home;
     ns->index = index;
+    ns->landed = landed;
     ns->open = true;
 }
 
@@ -229,6 +231,11 @@ int64_t ns_expire_count(const struct ns *ns)
 enum rc ns_flush(struct ns *ns, struct err *err)
 {
     struct store *store = ns->kv->store;
+    if (ns->landed) {
+        enum rc rc = ns->kv->land.flush(ns->kv->land.arg, ns, false, err);
+        if (rc != RC_OK)
+            return rc;
+    }
     const uint32_t prefixes[] = {ns->meta, ns->data, ns->expiry, ns->garbage};
     for (size_t i = 0; i < ARRAY_LEN(prefixes); i++) {
         enum rc rc = store_prefix_drop(store, prefixes[i], err);

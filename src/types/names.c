@@ -129,9 +129,15 @@ enum rc names_drop(struct ns *ns, struct err *err)
 enum rc names_swap(struct ns *one, struct ns *other, struct err *err)
 {
     struct kv *kv = one->kv;
+    enum rc rc = RC_OK;
     if (one == other)
-        return RC_OK;
-    enum rc rc = place_set(one, (int64_t)other->index + 1, err);
+        return rc;
+    if (one->landed)
+        rc = kv->land.flush(kv->land.arg, one, true, err);
+    if (rc == RC_OK && other->landed)
+        rc = kv->land.flush(kv->land.arg, other, true, err);
+    if (rc == RC_OK)
+        rc = place_set(one, (int64_t)other->index + 1, err);
     if (rc == RC_OK)
         rc = place_set(other, (int64_t)one->index + 1, err);
     if (rc != RC_OK)
