@@ -1,0 +1,16 @@
+/* utf8.h - is it text?
+ *
+ * Valid is what RFC 3629 says: no overlong forms, no surrogates, nothing above U+10FFFF.
+ * Threads: any. */
+#pragma once
+
+#include <stdbool.h>
+
+#include "base/bytes.h"
+
+/* The number of characters; SIZE_MAX: it is no valid UTF-8. */
+size_t utf8_count(struct bytes text);
+static inline bool utf8_is_valid(struct bytes text)
+{
+    return utf8_count(text) != SIZE_MAX;
+}
