@@ -157,8 +157,8 @@ static enum rc check_change(const struct sink_change *change, struct err *err)
     return RC_OK;
 }
 
-enum rc sink_land(struct sink *sink, const struct sink_change *change, size_t count,
-                  struct err *err)
+static enum rc land(struct sink *sink, const struct sink_change *change, size_t count,
+                    bool is_check, struct err *err)
 {
     for (size_t i = 0; i < count; i++) {
         enum rc rc = check_change(&change[i], err);
@@ -168,7 +168,19 @@ enum rc sink_land(struct sink *sink, const struct sink_change *change, size_t co
     enum rc rc = connect_first(sink, err);
     if (rc != RC_OK || count == 0)
         return rc;
-    return sink->ops->land(sink, change, count, err);
+    return sink->ops->land(sink, change, count, is_check, err);
+}
+
+enum rc sink_land(struct sink *sink, const struct sink_change *change, size_t count,
+                  struct err *err)
+{
+    return land(sink, change, count, false, err);
+}
+
+enum rc sink_check(struct sink *sink, const struct sink_change *change, size_t count,
+                   struct err *err)
+{
+    return land(sink, change, count, true, err);
 }
 
 /* ---- queries ---- */

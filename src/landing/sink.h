@@ -116,6 +116,11 @@ struct sink_change {
 enum rc sink_land(struct sink *sink, const struct sink_change *change, size_t count,
                   struct err *err) NODISCARD;
 
+/* The same, and takes it back: whether it would land. What others write meanwhile may change that.
+ */
+enum rc sink_check(struct sink *sink, const struct sink_change *change, size_t count,
+                   struct err *err) NODISCARD;
+
 /* ---- queries ---- */
 
 /* SELECT columns WHERE where IN (values), or, without values, of all rows whose key is above

@@ -182,8 +182,9 @@ struct sink_ops {
     /* RC_OK: there is a connection, as far as one can know without asking. */
     enum rc (*connect)(struct sink *sink, struct err *err);
     enum rc (*ping)(struct sink *sink, struct err *err);
+    /* is_check: rolled back at the end instead of committed. */
     enum rc (*land)(struct sink *sink, const struct sink_change *change, size_t count,
-                    struct err *err);
+                    bool is_check, struct err *err);
     /* values: at most SINK_IN_VALUES_MAX of query->value, or 0 and a walk. limit: 0 is none. */
     enum rc (*select)(struct sink *sink, const struct sink_query *query, sink_row_fn *fn, void *arg,
                       struct err *err);

@@ -320,7 +320,7 @@ static enum rc land_change(struct sink_mysql *mysql, const struct sink_change *c
 }
 
 static enum rc land_once(struct sink_mysql *mysql, const struct sink_change *change, size_t count,
-                         struct err *err)
+                         bool is_check, struct err *err)
 {
     mysql->transaction++;
     mysql->error = 0;
@@ -328,17 +328,17 @@ static enum rc land_once(struct sink_mysql *mysql, const struct sink_change *cha
     for (size_t i = 0; i < count && rc == RC_OK; i++)
         rc = land_change(mysql, &change[i], err);
     if (rc == RC_OK)
-        rc = sink__mysql_run(mysql, "COMMIT", "commit to", err);
+        rc = sink__mysql_run(mysql, is_check ? "ROLLBACK" : "COMMIT", "commit to", err);
     if (rc != RC_OK && mysql->mysql && mysql_query(mysql->mysql, "ROLLBACK") != 0)
         sink__mysql_disconnect(mysql, true); /* rolls back as well */
     return rc;
 }
 
 enum rc sink__mysql_land(struct sink *sink, const struct sink_change *change, size_t count,
-                         struct err *err)
+                         bool is_check, struct err *err)
 {
     struct sink_mysql *mysql = sink__mysql_of(sink);
-    enum rc rc = land_once(mysql, change, count, err);
+    enum rc rc = land_once(mysql, change, count, is_check, err);
     for (unsigned attempt = 1; attempt < LAND_ATTEMPTS_MAX; attempt++) {
         if (rc != RC_IO || !sink__mysql_may_retry(mysql->error) || !mysql->mysql)
             break;
@@ -351,7 +351,7 @@ enum rc sink__mysql_land(struct sink *sink, const struct sink_change *change, si
         rc = sink__check_interrupt(sink, err);
         if (rc != RC_OK)
             break;
-        rc = land_once(mysql, change, count, err);
+        rc = land_once(mysql, change, count, is_check, err);
     }
     return rc;
 }

@@ -653,14 +653,14 @@ static enum rc land_change(struct sink_sqlite *sqlite, const struct sink_change 
 }
 
 static enum rc sqlite_land(struct sink *sink, const struct sink_change *change, size_t count,
-                           struct err *err)
+                           bool is_check, struct err *err)
 {
     struct sink_sqlite *sqlite = of(sink);
     enum rc rc = run(sqlite, "BEGIN IMMEDIATE", "begin a transaction in", err);
     for (size_t i = 0; i < count && rc == RC_OK; i++)
         rc = land_change(sqlite, &change[i], err);
     if (rc == RC_OK)
-        rc = run(sqlite, "COMMIT", "commit to", err);
+        rc = run(sqlite, is_check ? "ROLLBACK" : "COMMIT", "commit to", err);
     if (rc == RC_OK)
         return RC_OK;
     /* Closing rolls back as well, and an error of the disk is worth a new look at the file. */
