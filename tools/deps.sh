@@ -18,6 +18,8 @@ need() { # package, then a command that succeeds when it is there
 
 has() { command -v "$1"; }
 
+has_daemon() { has "$1" || [ -x "/usr/sbin/$1" ]; }
+
 has_header() {
     local dir
     for dir in /usr/include /usr/local/include /usr/include/"$(uname -m)"-linux-gnu; do
@@ -48,6 +50,8 @@ need_build() {
     need libjemalloc-dev has_library jemalloc jemalloc/jemalloc.h
     need libxxhash-dev has_library libxxhash xxhash.h
     need libmicrohttpd-dev has_library libmicrohttpd microhttpd.h
+    need libsqlite3-dev has_library sqlite3 sqlite3.h
+    need libmariadb-dev has_library libmariadb mariadb/mysql.h
 }
 
 need_test() {
@@ -59,6 +63,9 @@ need_test() {
     need python3-redis has_module redis
     need python3-hypothesis has_module hypothesis
     need redis-server has redis-server
+    need mariadb-server has_daemon mariadbd
+    need sqlite3 has sqlite3
+    need python3-pymysql has_module pymysql
     need nodejs has node
     need npm has npm
 }
