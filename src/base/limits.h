@@ -43,6 +43,7 @@ enum {
     CONFIG_WORDS_MAX = 64,         /* of a line */
     CONFIG_VALUE_BYTES_MAX = 4096, /* of a text */
     CONFIG_LIST_MAX = 16,
+    CONFIG_RULES_MAX = 64,
     CONFIG_LIST_TEXT_BYTES_MAX = 255,
 };
 _Static_assert(STORE_VALUE_BYTES_MAX < (1 << 30), "a hot entry holds 30 bits of value length");

@@ -38,10 +38,15 @@ static enum rc object_parse(struct bytes key, struct address *ret_address, struc
         return err_set(err, RC_INVALID, "a part of the landed key is empty");
     if (!utf8_is_valid(key))
         return err_set(err, RC_INVALID, "the landed key is no valid UTF-8");
-    if (utf8_count(ret_address->app) + utf8_count(ret_address->region) + 1 > SINK_NAME_BYTES_MAX)
-        return err_set(err, RC_INVALID, "app_region names a table: it has at most %d characters",
+    uint8_t table[SINK_NAME_BYTES_MAX + 1];
+    size_t app = ret_address->app.len, region = ret_address->region.len;
+    if (app + 1 + region > SINK_NAME_BYTES_MAX)
+        return err_set(err, RC_INVALID, "app_region names a table: it has at most %d bytes",
                        SINK_NAME_BYTES_MAX);
-    return RC_OK;
+    memcpy(table, ret_address->app.ptr, app);
+    table[app] = '_';
+    memcpy(table + app + 1, ret_address->region.ptr, region);
+    return sink_check_name(bytes_of(table, app + 1 + region), "table", err);
 }
 
 enum rc address_of(const struct rule_spec *spec, struct bytes key, struct address *ret_address,
@@ -84,9 +89,9 @@ enum rc address_check_field(const struct address *address, struct bytes field, s
                            SINK_KEY_CHARS_MAX);
         return RC_OK;
     }
-    if (count > SINK_NAME_BYTES_MAX)
-        return err_set(err, RC_INVALID, "a field names a column: it has at most %d characters",
-                       SINK_NAME_BYTES_MAX);
+    enum rc rc = sink_check_name(field, "column", err);
+    if (rc != RC_OK)
+        return rc;
     if (is_own_column(address->spec, field))
         return err_set(err, RC_INVALID, "the column %.*s is not for fields", (int)field.len,
                        (const char *)field.ptr);

@@ -139,7 +139,7 @@ enum rc dirty_find(const struct dirty_table *table, struct bytes entry, bool *re
 static enum rc part_find_owner(const struct dirty_table *table, enum dirty_part part,
                                struct bytes owner_part, bool *ret_found, struct err *err)
 {
-    CLEANUP(store_walk_done) struct store_walk walk;
+    CLEANUP(store_walk_done) struct store_walk walk = {0};
     struct bytes entry, value;
     struct key key;
     *ret_found = false;

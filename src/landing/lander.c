@@ -17,15 +17,13 @@
 
 #include "base/log.h"
 #include "base/mem.h"
-#include "landing/landing_int.h"
+#include "landing/lander_int.h"
 #include "types/hash.h"
 
 #include "base/banned.h"
 
 enum {
     LOCK_TTL_MS = 30 * 1000,
-    OWNER_FIELDS_MAX = 65536, /* of one owner in one transaction */
-    BATCH_BYTES_MAX = 8 * 1024 * 1024,
     BACK_OFF_MS_MIN = 200,
     BACK_OFF_MS_MAX = 10 * 1000,
     ERROR_BACK_OFF_MS = 1000, /* doubles with every attempt */
@@ -33,63 +31,6 @@ enum {
     MANY_MARKS_BATCHES = 10, /* then landing does not wait for its delay */
 };
 #define NS_A_MS UINT64_C(1000000)
-
-enum lander_state {
-    LANDER_SLEEP,
-    LANDER_LOCK,
-    LANDER_RETRY,
-    LANDER_SNAPSHOT,
-    LANDER_READ,
-    LANDER_DURABLE,
-    LANDER_WORK,
-    LANDER_NOTE,
-    LANDER_UNLOCK,
-};
-
-struct lander {
-    struct task task;
-    struct task renew; /* keeps the lock while SQL works */
-    struct work work;
-    struct land_rule *rule;
-    struct worker *worker;
-    enum lander_state state;
-    bool asleep, kicked;
-    bool renew_wanted, renew_started;
-    uint64_t due_ns;
-    uint32_t table;
-    /* the pass */
-    uint64_t pass_lsn, pass_start_ns, pass_number;
-    uint64_t pass_rows;
-    bool pass_failed;  /* the database is away */
-    bool pass_held_up; /* something was left out: a table was locked by another */
-    /* the table */
-    enum dirty_part source;
-    struct buf cursor; /* the last entry that was looked at */
-    bool foreign;      /* the snapshot holds entries of other rules */
-    bool at_end;
-    /* a large owner that is landed in several batches */
-    bool expanding;
-    uint64_t expand_version;
-    struct buf expand_after;
-    /* the batch */
-    struct land_batch batch;
-    size_t note_owner, note_field;
-    enum rc work_rc;
-    struct err work_err;
-    struct shape_stats work_stats;
-    uint64_t work_ns;
-    /* results */
-    uint64_t landed_lsn;
-    uint64_t back_off_ms;
-    bool away;
-    struct err trouble;
-    struct land_status status;
-};
-
-static struct dirty_table table_of(const struct lander *lander)
-{
-    return land_rule_table(lander->rule, lander->table);
-}
 
 static struct bytes rule_name(const struct lander *lander)
 {
@@ -104,396 +45,6 @@ static struct bytes token(const struct lander *lander)
 static uint64_t now_ns(const struct lander *lander)
 {
     return clock_mono_ns(lander->rule->landing->options.clock);
-}
-
-/* The next step, in a later turn. */
-static enum rc step_to(struct lander *lander, enum lander_state state)
-{
-    lander->state = state;
-    return RC_WAIT;
-}
-
-/* ---- reading: the fields of one owner ---- */
-
-static struct land_field *field_find(struct land_owner *owner, struct bytes name)
-{
-    size_t low = 0, high = owner->field_count; /* in order of names: both walks come in order */
-    while (low < high) {
-        size_t middle = (low + high) / 2;
-        int order = bytes_cmp(owner->field[middle].name, name);
-        if (order == 0)
-            return &owner->field[middle];
-        if (order < 0)
-            low = middle + 1;
-        else
-            high = middle;
-    }
-    return NULL;
-}
-
-static int field_order(const void *one, const void *other)
-{
-    const struct land_field *a = one, *b = other;
-    return bytes_cmp(a->name, b->name);
-}
-
-static void seen_set(struct mark_seen *seen, enum dirty_part part, uint64_t version)
-{
-    if (part == DIRTY_MARKED)
-        seen->marked = version;
-    else
-        seen->saving = version;
-}
-
-/* One mark of the owner. */
-static enum rc mark_take(struct lander *lander, struct land_owner *owner, enum dirty_part part,
-                         struct bytes entry, struct bytes value, struct err *err)
-{
-    struct land_batch *batch = &lander->batch;
-    struct land_entry parts;
-    bool removed;
-    uint64_t version;
-    enum rc rc = entry_parse(entry, &batch->arena, &parts, err);
-    if (rc != RC_OK)
-        return rc;
-    if (!dirty_mark_parse(value, &removed, &version))
-        return err_set(err, RC_CORRUPT, "a dirty table holds a mark without a version");
-    if (version > batch->newest)
-        batch->newest = version;
-    if (parts.field.len == 0) {
-        if (!owner->seen.entry.ptr)
-            owner->seen.entry = arena_copy(&batch->arena, entry);
-        seen_set(&owner->seen, part, version);
-        if (version > owner->owner_version)
-            owner->owner_version = version;
-        return RC_OK;
-    }
-    struct land_field *field = field_find(owner, parts.field);
-    if (!field) {
-        if (owner->field_count >= OWNER_FIELDS_MAX) {
-            lander->pass_held_up = lander->kicked = true; /* the next pass has it */
-            return RC_OK;
-        }
-        field = land_batch_field(batch, owner);
-        field->seen.entry = arena_copy(&batch->arena, entry);
-        field->name = arena_copy(&batch->arena, parts.field);
-    }
-    seen_set(&field->seen, part, version);
-    if (version > field->version)
-        field->version = version;
-    return RC_OK;
-}
-
-static enum rc marks_read(struct lander *lander, struct land_owner *owner, enum dirty_part part,
-                          struct bytes owner_part, struct err *err)
-{
-    CLEANUP(store_walk_done) struct store_walk walk;
-    struct dirty_table table = table_of(lander);
-    struct bytes entry, value;
-    struct key key;
-    enum rc rc = dirty_open(&table, part, &key, err);
-    if (rc != RC_OK || !key.exists)
-        return rc;
-    store_walk_init(&walk, table.ns->kv->store, key_rows(&key), false);
-    rc = store_walk_seek(&walk, owner_part, err);
-    while (rc == RC_OK) {
-        rc = store_walk_next(&walk, &entry, &value, err);
-        if (rc == RC_OK && !bytes_start_with(entry, owner_part))
-            return RC_OK;
-        if (rc == RC_OK)
-            rc = mark_take(lander, owner, part, entry, value, err);
-    }
-    return rc == RC_NOT_FOUND ? RC_OK : rc;
-}
-
-static enum rc value_take(struct lander *lander, struct land_field *field, struct bytes value,
-                          struct err *err)
-{
-    struct land_batch *batch = &lander->batch;
-    uint8_t *copy = arena_try_alloc(&batch->arena, value.len + 1);
-    if (!copy)
-        return err_set(err, RC_NOMEM, "could not allocate %zu bytes for a value", value.len);
-    if (value.len > 0)
-        memcpy(copy, value.ptr, value.len);
-    field->value = bytes_of(copy, value.len);
-    field->here = true;
-    batch->bytes += value.len;
-    return RC_OK;
-}
-
-/* The values of marked fields, and the attempts that failed before. All cold ones are asked for. */
-static enum rc values_read(struct lander *lander, struct land_owner *owner, const struct key *key,
-                           struct err *err)
-{
-    struct dirty_table table = table_of(lander);
-    bool cold = false;
-    for (size_t i = 0; i < owner->field_count; i++) {
-        struct land_field *field = &owner->field[i];
-        struct bytes value;
-        enum rc rc = owner->exists ? hash_field(key, field->name, &value, err) : RC_NOT_FOUND;
-        if (rc == RC_OK)
-            rc = value_take(lander, field, value, err);
-        if (rc == RC_OK || rc == RC_NOT_FOUND)
-            rc = dirty_version(&table, DIRTY_ERROR, field->seen.entry, &field->seen.error, err);
-        cold = cold || rc == RC_COLD;
-        if (rc != RC_OK && rc != RC_NOT_FOUND && rc != RC_COLD)
-            return rc;
-    }
-    return cold ? RC_COLD : RC_OK;
-}
-
-/* Every field that is here, from `expand_after` on, at the version of the owner's mark. *ret_all:
- * none is left. */
-static enum rc owner_expand(struct lander *lander, struct land_owner *owner, const struct key *key,
-                            bool *ret_all, struct err *err)
-{
-    CLEANUP(store_walk_done) struct store_walk walk;
-    struct land_batch *batch = &lander->batch;
-    struct bytes name, value, after = buf_bytes(&lander->expand_after);
-    size_t marked = owner->field_count;
-    *ret_all = true;
-    if (!owner->exists)
-        return RC_OK;
-    store_walk_init(&walk, key->ns->kv->store, key_rows(key), false);
-    enum rc rc = store_walk_seek(&walk, after, err);
-    while (rc == RC_OK) {
-        rc = store_walk_next(&walk, &name, &value, err);
-        if (rc != RC_OK || (after.len > 0 && bytes_eq(name, after)))
-            continue;
-        if (owner->field_count >= marked + OWNER_FIELDS_MAX || batch->bytes > BATCH_BYTES_MAX) {
-            *ret_all = false;
-            return RC_OK;
-        }
-        struct land_field *field = land_batch_field(batch, owner);
-        field->name = arena_copy(&batch->arena, name);
-        field->version = owner->owner_version;
-        rc = value_take(lander, field, value, err);
-    }
-    return rc == RC_NOT_FOUND ? RC_OK : rc;
-}
-
-/* A field that was marked and is one of all fields as well is landed once, at the newer version. */
-static void fields_merge(struct land_batch *batch, struct land_owner *owner)
-{
-    size_t count = 0;
-    qsort(owner->field, owner->field_count, sizeof *owner->field, field_order);
-    for (size_t i = 0; i < owner->field_count; i++) {
-        struct land_field *last = count > 0 ? &owner->field[count - 1] : NULL;
-        const struct land_field *field = &owner->field[i];
-        if (!last || !bytes_eq(last->name, field->name)) {
-            owner->field[count++] = *field;
-            continue;
-        }
-        batch->field_count--;
-        if (!last->seen.entry.ptr)
-            last->seen = field->seen;
-        if (field->version > last->version)
-            last->version = field->version;
-    }
-    owner->field_count = count;
-}
-
-static enum rc owner_whole(struct lander *lander, struct land_owner *owner, const struct key *key,
-                           struct err *err)
-{
-    struct land_batch *batch = &lander->batch;
-    struct dirty_table table = table_of(lander);
-    bool all;
-    /* Rows of an earlier part would be older than a newer mark, and swept: start over. */
-    if (lander->expanding && lander->expand_version != owner->owner_version)
-        buf_cut(&lander->expand_after, 0);
-    enum rc rc = owner_expand(lander, owner, key, &all, err);
-    if (rc != RC_OK)
-        return rc;
-    /* Fields that changed after the mark are in it as they are now. */
-    uint64_t last_lsn = store_last_lsn(key->ns->kv->store);
-    if (last_lsn > batch->newest)
-        batch->newest = last_lsn;
-    owner->sweep = all;
-    lander->expanding = !all;
-    lander->expand_version = owner->owner_version;
-    if (!all) {
-        struct bytes last = owner->field[owner->field_count - 1].name;
-        buf_cut(&lander->expand_after, 0);
-        if (!buf_add_bytes(&lander->expand_after, last))
-            return err_set(err, RC_NOMEM, "could not allocate memory for a field's name");
-        fields_merge(batch, owner);
-        return RC_OK;
-    }
-    buf_cut(&lander->expand_after, 0);
-    fields_merge(batch, owner);
-    rc = dirty_version(&table, DIRTY_ERROR, owner->seen.entry, &owner->seen.error, err);
-    return rc == RC_NOT_FOUND ? RC_OK : rc;
-}
-
-/* Everything that is marked of one owner, with its values. */
-static enum rc owner_read(struct lander *lander, const struct land_entry *parts,
-                          struct bytes owner_part, struct err *err)
-{
-    struct land_batch *batch = &lander->batch;
-    struct land_owner *owner = land_batch_owner(batch);
-    struct key key;
-    CLEANUP(buf_done) struct buf name;
-    buf_init(&name, KEY_BYTES_MAX);
-    owner->address = parts->address;
-    owner->address.spec = lander->rule->spec;
-    owner->table = lander->table;
-    if (!address_key_add(&owner->address, &name))
-        return err_set(err, RC_NOMEM, "could not allocate memory for a key");
-    owner->key = arena_copy(&batch->arena, buf_bytes(&name));
-    enum rc rc = address_of(lander->rule->spec, owner->key, &owner->address, err);
-    if (rc == RC_OK)
-        rc = landing__key_find(lander->rule->ns, owner->key, &key, err);
-    if (rc != RC_OK)
-        return rc;
-    owner->exists = key.exists && key.meta.type == TYPE_HASH;
-    rc = marks_read(lander, owner, DIRTY_SAVING, owner_part, err);
-    if (rc == RC_OK)
-        qsort(owner->field, owner->field_count, sizeof *owner->field, field_order);
-    if (rc == RC_OK)
-        rc = marks_read(lander, owner, DIRTY_MARKED, owner_part, err);
-    if (rc == RC_OK)
-        rc = values_read(lander, owner, &key, err);
-    if (rc == RC_OK && owner->owner_version > 0)
-        return owner_whole(lander, owner, &key, err);
-    if (rc == RC_OK)
-        fields_merge(batch, owner);
-    return rc;
-}
-
-/* ---- reading: the table ---- */
-
-static bool batch_is_full(const struct lander *lander)
-{
-    const struct land_batch *batch = &lander->batch;
-    return batch->field_count >= lander->rule->spec->batch || batch->bytes >= BATCH_BYTES_MAX ||
-           (lander->expanding && batch->owner_count > 0);
-}
-
-/* An owner that could not be read leaves nothing in the batch. */
-static void batch_cut(struct land_batch *batch, size_t owner_count)
-{
-    while (batch->owner_count > owner_count) {
-        struct land_owner *owner = &batch->owner[--batch->owner_count];
-        batch->field_count -= owner->field_count;
-        mem_free(owner->field);
-    }
-}
-
-struct read_state {        /* of one step */
-    struct buf owner_part; /* entries that begin like this have been looked at */
-    bool has_owner;
-    bool cold;
-    size_t before; /* fields in the batch when the step began */
-};
-
-/* Another rule's entry, or one that is too new for this pass. */
-static bool is_skipped(struct lander *lander, struct bytes entry, struct bytes value,
-                       struct land_entry *ret_parts)
-{
-    bool removed;
-    uint64_t version;
-    if (!land_rule_has_entry(lander->rule, entry, ret_parts)) {
-        lander->foreign = lander->foreign || lander->source == DIRTY_SAVING;
-        return true;
-    }
-    return lander->source == DIRTY_MARKED && dirty_mark_parse(value, &removed, &version) &&
-           version > lander->pass_lsn;
-}
-
-static enum rc entry_read(struct lander *lander, struct read_state *state, struct bytes entry,
-                          struct bytes value, struct err *err)
-{
-    struct land_entry parts;
-    if (is_skipped(lander, entry, value, &parts))
-        return RC_OK;
-    struct bytes owner_part = entry_owner_part(entry, lander->rule->spec->shape);
-    buf_cut(&state->owner_part, 0);
-    if (!buf_add_bytes(&state->owner_part, owner_part))
-        return err_set(err, RC_NOMEM, "could not allocate memory for an entry");
-    state->has_owner = true;
-    size_t owners = lander->batch.owner_count;
-    enum rc rc = owner_read(lander, &parts, buf_bytes(&state->owner_part), err);
-    if (rc == RC_COLD || rc == RC_INVALID || rc == RC_CORRUPT)
-        batch_cut(&lander->batch, owners);
-    if (rc == RC_INVALID || rc == RC_CORRUPT) {
-        /* Nobody but us writes these tables; it stays where it can be looked at. */
-        log_warn("landing: rule %s: an entry cannot be read: %s", lander->rule->spec->name,
-                 err->text);
-        return RC_OK;
-    }
-    return rc;
-}
-
-static bool step_is_full(const struct lander *lander, const struct read_state *state)
-{
-    return batch_is_full(lander) || lander->batch.field_count >= state->before + LAND_STEP_FIELDS;
-}
-
-/* From the cursor on, owner by owner. RC_NOT_FOUND: that was the last entry. */
-static enum rc entries_read(struct lander *lander, struct read_state *state, struct buf *cursor,
-                            struct err *err)
-{
-    CLEANUP(store_walk_done) struct store_walk walk;
-    struct dirty_table table = table_of(lander);
-    struct bytes entry, value;
-    struct key key;
-    enum rc rc = dirty_open(&table, lander->source, &key, err);
-    if (rc != RC_OK)
-        return rc;
-    if (!key.exists)
-        return RC_NOT_FOUND;
-    store_walk_init(&walk, table.ns->kv->store, key_rows(&key), false);
-    rc = store_walk_seek(&walk, buf_bytes(cursor), err);
-    while (rc == RC_OK) {
-        rc = store_walk_next(&walk, &entry, &value, err);
-        if (rc != RC_OK)
-            return rc;
-        bool seen = (cursor->len > 0 && bytes_eq(entry, buf_bytes(cursor))) ||
-                    (state->has_owner && bytes_start_with(entry, buf_bytes(&state->owner_part)));
-        if (!seen && step_is_full(lander, state))
-            return RC_OK;
-        if (!seen)
-            rc = entry_read(lander, state, entry, value, err);
-        if (rc == RC_COLD) { /* the others are asked for as well */
-            state->cold = true;
-            rc = RC_OK;
-        }
-        if (rc == RC_OK && lander->expanding)
-            return RC_OK; /* met again: the cursor stays before it */
-        buf_cut(cursor, 0);
-        if (rc == RC_OK && !buf_add_bytes(cursor, entry))
-            rc = err_set(err, RC_NOMEM, "could not allocate memory for an entry");
-    }
-    return rc;
-}
-
-static enum rc step_read(struct lander *lander, struct err *err)
-{
-    CLEANUP(buf_done) struct buf cursor;
-    struct read_state state = {.before = lander->batch.field_count};
-    size_t owners = lander->batch.owner_count;
-    bool expanding = lander->expanding;
-    buf_init(&cursor, STORE_SUFFIX_BYTES_MAX);
-    buf_init(&state.owner_part, STORE_SUFFIX_BYTES_MAX);
-    enum rc rc = RC_NOMEM;
-    if (buf_add_bytes(&cursor, buf_bytes(&lander->cursor)))
-        rc = entries_read(lander, &state, &cursor, err);
-    buf_done(&state.owner_part);
-    if (state.cold)
-        rc = RC_COLD;
-    if (rc != RC_OK && rc != RC_NOT_FOUND) {
-        batch_cut(&lander->batch, owners);
-        lander->expanding = expanding;
-        return rc;
-    }
-    lander->at_end = rc == RC_NOT_FOUND;
-    buf_cut(&lander->cursor, 0);
-    if (!buf_add_bytes(&lander->cursor, buf_bytes(&cursor)))
-        return err_set(err, RC_NOMEM, "could not allocate memory for an entry");
-    if (!lander->at_end && !batch_is_full(lander))
-        return RC_WAIT; /* the batch goes on in the next turn */
-    return step_to(lander, lander->batch.owner_count > 0 ? LANDER_DURABLE : LANDER_NOTE);
 }
 
 /* ---- landing ---- */
@@ -562,11 +113,11 @@ static enum rc step_work(struct lander *lander)
         away_note(lander);
         lander->pass_failed = true;
         land_batch_clear(&lander->batch);
-        return step_to(lander, LANDER_UNLOCK);
+        return lander__step_to(lander, LANDER_UNLOCK);
     }
     landed_note(lander);
     lander->note_owner = lander->note_field = 0;
-    return step_to(lander, LANDER_NOTE);
+    return lander__step_to(lander, LANDER_NOTE);
 }
 
 /* ---- noting ---- */
@@ -618,7 +169,7 @@ static enum rc seen_remove(const struct dirty_table *table, const struct mark_se
 static enum rc field_note(struct lander *lander, const struct land_owner *owner,
                           const struct land_field *field, struct err *err)
 {
-    struct dirty_table table = table_of(lander);
+    struct dirty_table table = lander__table(lander);
     struct mark_seen seen = field->seen;
     enum rc rc = RC_OK;
     if (field->refused) {
@@ -637,7 +188,7 @@ static enum rc field_note(struct lander *lander, const struct land_owner *owner,
 /* `keep`: what has landed may go after a while. */
 static enum rc keep_set(struct lander *lander, const struct land_owner *owner, struct err *err)
 {
-    struct dirty_table table = table_of(lander);
+    struct dirty_table table = lander__table(lander);
     struct buf *part = &lander->rule->landing->owner;
     struct key key;
     struct bytes extra;
@@ -659,7 +210,7 @@ static enum rc keep_set(struct lander *lander, const struct land_owner *owner, s
 
 static enum rc owner_note(struct lander *lander, const struct land_owner *owner, struct err *err)
 {
-    struct dirty_table table = table_of(lander);
+    struct dirty_table table = lander__table(lander);
     enum rc rc = RC_OK;
     if (owner->sweep && owner->refused)
         rc = error_note(&table, &owner->seen, !owner->exists, owner->owner_version, owner->refused,
@@ -697,13 +248,13 @@ static enum rc table_go_on(struct lander *lander)
 {
     land_batch_clear(&lander->batch);
     if (!lander->at_end)
-        return step_to(lander, LANDER_READ);
+        return lander__step_to(lander, LANDER_READ);
     if (lander->source == DIRTY_SAVING && lander->foreign) {
         lander->source = DIRTY_MARKED;
         buf_cut(&lander->cursor, 0);
-        return step_to(lander, LANDER_READ);
+        return lander__step_to(lander, LANDER_READ);
     }
-    return step_to(lander, LANDER_UNLOCK);
+    return lander__step_to(lander, LANDER_UNLOCK);
 }
 
 static enum rc step_note(struct lander *lander, struct err *err)
@@ -727,7 +278,7 @@ static enum rc renew_run(struct task *task, struct store *store, struct err *err
     if (!lander->renew_wanted)
         return RC_OK;
     landing__enter(landing);
-    struct dirty_table table = table_of(lander);
+    struct dirty_table table = lander__table(lander);
     enum rc rc = dirty_lock(&table, rule_name(lander), token(lander), LOCK_TTL_MS, false, err);
     task_wait_until(task, now_ns(lander) + LOCK_TTL_MS / 3 * NS_A_MS);
     if (rc != RC_COLD)
@@ -745,29 +296,29 @@ static void renew_done(struct task *task, enum rc rc, const struct err *err)
 
 static enum rc step_lock(struct lander *lander, struct err *err)
 {
-    struct dirty_table table = table_of(lander);
+    struct dirty_table table = lander__table(lander);
     /* The store has one process: a lock that is there at our start is that of a dead one. */
     bool take_over = lander->pass_number == 0;
     enum rc rc = dirty_lock(&table, rule_name(lander), token(lander), LOCK_TTL_MS, take_over, err);
     if (rc == RC_BUSY) {
         lander->pass_held_up = true;
-        return step_to(lander, LANDER_UNLOCK);
+        return lander__step_to(lander, LANDER_UNLOCK);
     }
-    return rc == RC_OK ? step_to(lander, LANDER_RETRY) : rc;
+    return rc == RC_OK ? lander__step_to(lander, LANDER_RETRY) : rc;
 }
 
 /* Entries that were refused and are due again are marked anew, with this commit's version. */
 static enum rc step_retry(struct lander *lander, struct err *err)
 {
-    CLEANUP(store_walk_done) struct store_walk walk;
-    struct dirty_table table = table_of(lander);
+    CLEANUP(store_walk_done) struct store_walk walk = {0};
+    struct dirty_table table = lander__table(lander);
     struct bytes entry, value;
     struct key key;
     enum rc rc = dirty_open(&table, DIRTY_ERROR, &key, err);
     if (rc != RC_OK)
         return rc;
     if (!key.exists)
-        return step_to(lander, LANDER_SNAPSHOT);
+        return lander__step_to(lander, LANDER_SNAPSHOT);
     struct kv *kv = table.ns->kv;
     store_walk_init(&walk, kv->store, key_rows(&key), false);
     while ((rc = store_walk_next(&walk, &entry, &value, err)) == RC_OK) {
@@ -781,12 +332,12 @@ static enum rc step_retry(struct lander *lander, struct err *err)
         if (rc != RC_OK)
             return rc;
     }
-    return rc == RC_NOT_FOUND ? step_to(lander, LANDER_SNAPSHOT) : rc;
+    return rc == RC_NOT_FOUND ? lander__step_to(lander, LANDER_SNAPSHOT) : rc;
 }
 
 static enum rc step_snapshot(struct lander *lander, struct err *err)
 {
-    struct dirty_table table = table_of(lander);
+    struct dirty_table table = lander__table(lander);
     bool has;
     enum rc rc = dirty_snapshot(&table, &has, err);
     if (rc != RC_OK)
@@ -796,7 +347,7 @@ static enum rc step_snapshot(struct lander *lander, struct err *err)
     buf_cut(&lander->expand_after, 0);
     lander->expanding = lander->foreign = false;
     lander->source = DIRTY_SAVING;
-    return step_to(lander, has ? LANDER_READ : LANDER_UNLOCK);
+    return lander__step_to(lander, has ? LANDER_READ : LANDER_UNLOCK);
 }
 
 static void pass_end(struct lander *lander)
@@ -821,12 +372,12 @@ static void pass_end(struct lander *lander)
 
 static enum rc step_unlock(struct lander *lander, struct err *err)
 {
-    struct dirty_table table = table_of(lander);
+    struct dirty_table table = lander__table(lander);
     enum rc rc = dirty_unlock(&table, rule_name(lander), token(lander), err);
     if (rc != RC_OK && rc != RC_BUSY)
         return rc;
     if (!lander->pass_failed && ++lander->table < lander->rule->spec->tables)
-        return step_to(lander, LANDER_LOCK);
+        return lander__step_to(lander, LANDER_LOCK);
     pass_end(lander);
     return RC_WAIT;
 }
@@ -855,7 +406,7 @@ static enum rc step_sleep(struct lander *lander, struct store *store)
         lander->renew_started = true;
         task_start(rule->landing->options.tasks, &lander->renew);
     }
-    return step_to(lander, LANDER_LOCK);
+    return lander__step_to(lander, LANDER_LOCK);
 }
 
 /* ---- the task ---- */
@@ -872,7 +423,7 @@ static enum rc step(struct lander *lander, struct store *store, struct err *err)
     case LANDER_SNAPSHOT:
         return step_snapshot(lander, err);
     case LANDER_READ:
-        return step_read(lander, err);
+        return lander__read(lander, err);
     case LANDER_DURABLE:
         return step_durable(lander, store);
     case LANDER_WORK:
@@ -953,7 +504,7 @@ void lander_kick(struct lander *lander)
     lander->kicked = true;
     if (!lander->asleep)
         return;
-    lander->asleep = false;
+    lander->asleep = lander->pass_failed = false; /* what the next pass finds counts */
     task_cancel(&lander->task);
     task_start(lander->rule->landing->options.tasks, &lander->task);
 }

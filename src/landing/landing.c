@@ -227,7 +227,7 @@ static void specs_free(struct rules_job *job)
 static enum rc rules_run(struct task *task, struct store *store, struct err *err)
 {
     struct rules_job *job = (struct rules_job *)task;
-    CLEANUP(store_walk_done) struct store_walk walk;
+    CLEANUP(store_walk_done) struct store_walk walk = {0};
     struct bytes name, text;
     struct key key;
     specs_free(job);

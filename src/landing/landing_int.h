@@ -68,12 +68,6 @@ enum rc landing__leave(struct landing *landing, enum rc rc); /* returns rc */
 enum rc landing__key_find(struct ns *ns, struct bytes name, struct key *ret_key,
                           struct err *err) NODISCARD;
 void landing__waiters_wake(struct land_waiter **list);
-/* RC_NOT_FOUND: not one of this rule's. Parts are borrowed or in the arena. */
-enum rc landing__entry_address(struct landing *landing, struct ns *ns, struct bytes entry,
-                               struct arena *arena, struct land_rule **ret_rule,
-                               struct land_entry *ret_entry, struct buf *key_scratch,
-                               struct err *err) NODISCARD;
-
 /* lander.c */
 enum rc lander_new(struct land_rule *rule, struct lander **ret_lander, struct err *err) NODISCARD;
 void lander_free(struct lander *lander);

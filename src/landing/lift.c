@@ -484,8 +484,9 @@ void lifts_start(struct landing *landing)
     while (landing->open) {
         struct lift *lift = landing->open;
         landing->open = lift->list_next;
+        lift->list_next = NULL;
+        task_start(landing->options.tasks, &lift->task); /* before the worker can post it */
         lift_ask(lift);
-        task_start(landing->options.tasks, &lift->task);
     }
     uint64_t now_ms = landing->failed ? clock_unix_ms(landing->options.clock) : 0;
     for (struct lift *lift = landing->failed, *next; lift; lift = next) {

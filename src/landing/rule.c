@@ -55,9 +55,11 @@ static enum rc number_word(struct bytes option, struct bytes word, int64_t min, 
 
 static enum rc sql_name(struct bytes option, struct bytes word, struct bytes *to, struct err *err)
 {
-    if (utf8_count(word) > SINK_NAME_BYTES_MAX)
-        return err_set(err, RC_INVALID, "the %.*s has at most %d characters", (int)option.len,
-                       (const char *)option.ptr, SINK_NAME_BYTES_MAX);
+    char what[16];
+    snprintf(what, sizeof what, "%.*s", (int)option.len, (const char *)option.ptr);
+    enum rc rc = sink_check_name(word, what, err);
+    if (rc != RC_OK)
+        return rc;
     mem_free((void *)to->ptr);
     *to = word_dup(word);
     return RC_OK;
@@ -276,6 +278,16 @@ void rule_free(struct rule_spec *spec)
     mem_free((void *)spec->table.ptr);
     mem_free((void *)spec->key.ptr);
     mem_free(spec);
+}
+
+bool rule_text_shown(const struct rule_spec *spec, const char *sink, struct buf *to)
+{
+    struct bytes text = spec->text;
+    size_t at = 0, blanks = 0; /* the sink is the third word */
+    while (blanks < 2)
+        blanks += text.ptr[at++] == ' ';
+    return buf_add(to, text.ptr, at) && buf_add(to, sink, strlen(sink)) &&
+           buf_add_bytes(to, bytes_from(text, at + strlen(spec->url)));
 }
 
 /* ---- matching ---- */

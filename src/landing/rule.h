@@ -43,6 +43,9 @@ enum rc rule_parse(const struct bytes *word, size_t count, struct rule_spec **re
 enum rc rule_parse_text(struct bytes text, struct rule_spec **ret_spec, struct err *err) NODISCARD;
 void rule_free(struct rule_spec *spec); /* NULL is allowed */
 
+/* The text with another word for the sink: passwords are not shown. */
+bool rule_text_shown(const struct rule_spec *spec, const char *sink, struct buf *to) NODISCARD;
+
 /* The part matched by the star is borrowed from the key; ret_star may be NULL. */
 bool rule_takes(const struct rule_spec *spec, struct bytes key, struct bytes *ret_star);
 /* Whether one key can be taken by both. */

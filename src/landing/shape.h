@@ -28,8 +28,9 @@ struct land_field {
 struct land_owner {
     struct address address;
     struct bytes key;
-    uint32_t table; /* number of its dirty table */
-    bool exists;    /* there is a hash */
+    uint32_t table;  /* number of its dirty table */
+    int64_t time_ms; /* when it was read: create_time, update_time, del_time */
+    bool exists;     /* there is a hash */
     struct land_field *field;
     size_t field_count, field_cap;
     /* The key changed as a whole: what SQL has besides these fields and is older goes. */

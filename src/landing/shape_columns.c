@@ -141,6 +141,8 @@ struct columns_row {
     size_t *column;
     struct sink_cell *cell;
     size_t count;
+    size_t *clear; /* not set: NULL if the row was removed before */
+    size_t clear_count;
 };
 
 static void cell_add(struct columns_row *row, size_t column, struct sink_cell cell)
@@ -175,7 +177,8 @@ static void row_make(const struct sink_table *table, const struct slice *slice, 
     *row = (struct columns_row){
         .key = owner->address.id,
         .column = arena_alloc_array(arena, table->column_count, sizeof *row->column),
-        .cell = arena_alloc_array(arena, table->column_count, sizeof *row->cell)};
+        .cell = arena_alloc_array(arena, table->column_count, sizeof *row->cell),
+        .clear = arena_alloc_array(arena, table->column_count, sizeof *row->clear)};
     cell_add(row, 0, cell_bytes(row->key));
     for (size_t i = 1; i < table->column_count; i++) {
         struct bytes name = table->column[i].name;
@@ -184,13 +187,15 @@ static void row_make(const struct sink_table *table, const struct slice *slice, 
         } else if (bytes_eq(name, own_column[1].name)) {
             cell_add(row, i, cell_int(owner->exists ? 0 : 1));
         } else if (bytes_eq(name, own_column[2].name)) {
-            cell_add(row, i, owner->exists ? cell_null() : cell_int(version_ms(version)));
+            cell_add(row, i, owner->exists ? cell_null() : cell_int(owner->time_ms));
         } else if (owner->exists) {
             const struct land_field *field = field_of(slice, name);
             if (field && !is_left_out(field))
                 cell_add(row, i, field->here ? cell_bytes(field->value) : cell_null());
             else if (!field && slice->sweep)
                 cell_add(row, i, cell_null());
+            else
+                row->clear[row->clear_count++] = i;
         }
     }
 }
@@ -212,7 +217,7 @@ static int row_order(const void *one, const void *other)
 static void rows_upsert(const struct sink_table *table, const struct columns_row *row, size_t count,
                         struct change_list *list)
 {
-    size_t columns = row->count;
+    size_t columns = row->count, deleted = column_find(table, own_column[1].name);
     struct sink_cell *cell = arena_alloc_array(list->arena, count * columns, sizeof *cell);
     enum sink_use *use = arena_alloc_array(list->arena, columns, sizeof *use);
     for (size_t i = 0; i < columns; i++)
@@ -225,7 +230,10 @@ static void rows_upsert(const struct sink_table *table, const struct columns_row
                                                       .use = use,
                                                       .column_count = columns,
                                                       .cell = cell,
-                                                      .row_count = count}});
+                                                      .row_count = count,
+                                                      .clear = row->clear,
+                                                      .clear_count = row->clear_count,
+                                                      .deleted = deleted}});
 }
 
 /* LAND.EXPLAIN of a table that nobody has looked at: as it would be made. */

@@ -69,8 +69,3 @@ static inline struct sink_cell cell_null(void)
 {
     return (struct sink_cell){.kind = SINK_NULL};
 }
-/* When the commit happened: an LSN holds the time in its upper bits. */
-static inline int64_t version_ms(uint64_t version)
-{
-    return (int64_t)(version >> 20);
-}

@@ -192,6 +192,7 @@ struct object_row {
     const struct address *address;
     const struct land_field *field;
     struct bytes query_all_key;
+    int64_t time_ms;
 };
 
 /* By table, then rows with a value before those without, then by key. */
@@ -208,7 +209,7 @@ static int row_order(const void *one, const void *other)
 static void row_cells(const struct object_row *row, struct sink_cell *to)
 {
     const struct land_field *field = row->field;
-    int64_t time_ms = version_ms(field->version);
+    int64_t time_ms = row->time_ms;
     *to++ = cell_bytes(row->primary_key);
     *to++ = cell_bytes(row->address->type);
     *to++ = cell_bytes(row->address->owner);
@@ -244,7 +245,7 @@ static void owner_sweep(const struct land_owner *owner, const struct sink_table 
                         struct bytes query_all_key, struct change_list *list)
 {
     static const size_t column[] = {OBJECT_IS_DEL, OBJECT_DEL_TIME, OBJECT_UPDATE_TIME};
-    int64_t time_ms = version_ms(owner->owner_version);
+    int64_t time_ms = owner->time_ms;
     struct sink_cell *cell = arena_alloc_array(list->arena, ARRAY_LEN(column), sizeof *cell);
     cell[0] = cell_int(1);
     cell[1] = cell[2] = cell_int(time_ms);
@@ -269,7 +270,8 @@ static size_t slice_rows(const struct slice *slice, const struct sink_table *tab
             .primary_key = arena_join(arena, query_all_key, BYTES(":"), field->name),
             .address = &slice->owner->address,
             .field = field,
-            .query_all_key = query_all_key};
+            .query_all_key = query_all_key,
+            .time_ms = slice->owner->time_ms};
     }
     return count;
 }

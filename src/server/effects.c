@@ -246,12 +246,14 @@ void server__job_enter(void *arg)
     struct server *server = arg;
     server->job_effects_from = server->effects.buf.len;
     server->collecting = true;
+    landing_lifting(server->landing, false);
 }
 
 void server__job_leave(void *arg, enum rc rc)
 {
     struct server *server = arg;
     server->collecting = false;
+    landing_lifting(server->landing, true);
     if (rc == RC_OK)
         server__effects_touch(server, server->job_effects_from);
     else

@@ -29,6 +29,8 @@ static struct request *request_new(struct conn *conn)
     request->give_up = NULL;
     request->blocked = request->unblocked = request->unblock_error = false;
     request->step = 0;
+    request->land = (struct land_waiter){0};
+    request->state = NULL;
     request->reply.proto = conn->out.proto;
     return request;
 }
@@ -50,6 +52,9 @@ void server__request_free(struct request *request)
 {
     struct server *server = request->conn->server;
     server__ears_free(server, &request->listening);
+    land_waiter_end(&request->land);
+    if (request->state)
+        request->state_free(request->state);
     ahead_forget(request);
     mem_free(request->argv);
     request->argv = NULL;
@@ -233,6 +238,7 @@ static enum rc request_run(struct task *task, struct store *store, struct err *e
     kv_begin(&server->kv, clock_unix_ms(server->clock));
     uint64_t start_ns = clock_mono_ns(server->clock);
     size_t effects = server->effects.buf.len;
+    landing_run_begin(server->landing);
     server->collecting = true; /* the turn's: they leave in the order of commits */
     enum rc rc = server__dispatch(&ctx);
     server->collecting = false;
@@ -247,12 +253,15 @@ static enum rc request_run(struct task *task, struct store *store, struct err *e
         return rc;
     }
     buf_cut(&server->effects.buf, effects);
-    if (rc == RC_COLD)
+    if (rc == RC_COLD) {
         request_want(request);
-    else if (rc == RC_WAIT && (request->blocked || conn->paused))
+        if (landing_wait(server->landing, &request->land, task))
+            task_wait_event(task);
+    } else if (rc == RC_WAIT && (request->blocked || conn->paused)) {
         task_wait_event(task);
-    else if (rc == RC_WAIT)
+    } else if (rc == RC_WAIT) {
         server->busy = true; /* what the handler has asked for may be nothing but another turn */
+    }
     return rc;
 }
 

@@ -99,6 +99,27 @@ static enum rc databases_open(struct server *server, struct err *err)
     return names_open(&server->kv, err);
 }
 
+static enum rc landing_open(struct server *server, struct err *err)
+{
+    const struct config_list *rules = &server->config->land;
+    server->landing = landing_new(&(struct landing_options){.kv = &server->kv,
+                                                            .tasks = server->tasks,
+                                                            .clock = server->clock,
+                                                            .enter = server__job_enter,
+                                                            .leave = server__job_leave,
+                                                            .arg = server});
+    for (size_t i = 0; i < rules->count; i++) {
+        struct rule_spec *spec;
+        struct bytes text = bytes_of(rules->text[i], strlen(rules->text[i]));
+        enum rc rc = rule_parse_text(text, &spec, err);
+        if (rc == RC_OK)
+            rc = landing_rule_add(server->landing, spec, true, err);
+        if (rc != RC_OK)
+            return err_prefix(err, "land %s: ", rules->text[i]);
+    }
+    return landing_rules_load(server->landing, err);
+}
+
 static void run_id_draw(char to[41])
 {
     static const char digits[] = "0123456789abcdef";
@@ -154,6 +175,8 @@ enum rc server_new(const struct server_options *options, struct server **ret_ser
     server->signals = (struct loop_watch){
         .fd = options->signal_fd, .events = LOOP_READ, .ready = signal_ready, .arg = server};
     enum rc rc = databases_open(server, err);
+    if (rc == RC_OK)
+        rc = landing_open(server, err);
     if (rc == RC_OK) {
         server->expire = expire_new(&(struct expire_options){.kv = &server->kv,
                                                              .tasks = server->tasks,
@@ -189,6 +212,7 @@ void server_free(struct server *server)
     loop_del(server->loop, &server->signals);
     config_listen(server->config, NULL, NULL);
     expire_free(server->expire);
+    landing_free(server->landing);
     tasks_free(server->tasks);
     server__requests_done(server);
     server__effects_held_done(server);
@@ -258,6 +282,7 @@ static enum rc server_turn(struct server *server, uint64_t timeout_ns, struct er
     server->busy = false;
     if (tasks_turn(server->tasks))
         server->busy = true;
+    landing_turn(server->landing);
     if (server->flush_asked || server->evict_asked)
         asked_do(server);
     server__holds_look(server);

@@ -10,6 +10,7 @@
 #pragma once
 
 #include "base/table.h"
+#include "landing/landing.h"
 #include "server/cmd.h"
 #include "server/config.h"
 #include "server/resp.h"
@@ -153,10 +154,13 @@ struct request { /* a command that waits */
     void (*give_up)(struct resp_out *reply);
     struct bytes *ahead; /* keys of the commands behind it; owned, with the bytes. NULL: none */
     size_t ahead_count;
-    bool blocked;       /* it waits for keys, or for a time: cmd_block() */
-    bool unblocked;     /* by CLIENT UNBLOCK */
-    bool unblock_error; /* CLIENT UNBLOCK ... ERROR */
-    unsigned step;      /* of a command that waits several times */
+    bool blocked;            /* it waits for keys, or for a time: cmd_block() */
+    bool unblocked;          /* by CLIENT UNBLOCK */
+    bool unblock_error;      /* CLIENT UNBLOCK ... ERROR */
+    unsigned step;           /* of a command that waits several times */
+    struct land_waiter land; /* for a lift, or a lander's pass */
+    void *state;             /* of a command that goes on in many commits; NULL: none */
+    void (*state_free)(void *state);
 };
 
 /* ---- the server ---- */
@@ -187,6 +191,7 @@ struct server {
     struct tasks *tasks;
     struct kv kv;
     struct expire *expire;
+    struct landing *landing;
     struct cmd_table *cmds;
     struct loop_watch listener[LISTENERS_MAX];
     size_t listener_count;
