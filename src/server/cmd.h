@@ -112,8 +112,18 @@ enum rc cmd_timeout(struct cmd_ctx *ctx, size_t arg, uint64_t *ret_ms) NODISCARD
 /* There is nothing to take: wait for changes of these keys, then run from the start again. After
  * timeout_ms (0: never) `give_up` writes the reply. Inside a MULTI, or where waiting is not
  * allowed, that happens at once. The handler returns what this returns. */
-enum rc cmd_block(struct cmd_ctx *ctx, const struct bytes *key, size_t key_count,
-                  uint64_t timeout_ms, void (*give_up)(struct resp_out *reply)) NODISCARD;
+struct cmd_blocking {
+    const struct bytes *key;
+    size_t key_count;
+    enum kv_event type; /* what it takes from: KV_EVENT_LIST, KV_EVENT_ZSET */
+    uint64_t timeout_ms;
+    void (*give_up)(struct resp_out *reply);
+};
+enum rc cmd_block(struct cmd_ctx *ctx, const struct cmd_blocking *wait) NODISCARD;
+/* The key that a command which may block tries as its n-th, n from 0 to key_count: first the one
+ * it was woken for, then those it names. False: leave it out, whoever came before has the turn. */
+bool cmd_key_try(const struct cmd_ctx *ctx, const struct bytes *key, size_t n,
+                 struct bytes *ret_key);
 
 /* Waits until everything committed before is in the engine. RC_OK, at last, or what the handler has
  * to return. */

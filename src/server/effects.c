@@ -70,7 +70,7 @@ void server__key_changed(void *arg, struct ns *ns, struct bytes key, enum kv_eve
     if (!buf_reserve(buf, sizeof changed + key.len) || !buf_add(buf, &changed, sizeof changed) ||
         !buf_add_bytes(buf, key)) {
         /* Nobody may miss a change of a watched key. */
-        server__ear_touch(server, ns, key, exists);
+        server__ear_touch(server, ns, key, kind, exists);
         lost();
     }
 }
@@ -143,7 +143,7 @@ void server__effects_touch(struct server *server, size_t from)
         case EFFECT_CHANGED:
             at = changed_read(&effects->buf, at, &changed, &key);
             if (!(changed.class & (KV_EVENT_MISS | KV_EVENT_NEW)))
-                server__ear_touch(server, changed.ns, key, changed.exists);
+                server__ear_touch(server, changed.ns, key, changed.class, changed.exists);
             break;
         case EFFECT_FLUSHED:
             at = changed_read(&effects->buf, at, &changed, &key);

@@ -91,6 +91,7 @@ static void add_clients(struct info *info)
     add(info, "client_recent_max_input_buffer", in_max);
     add(info, "client_recent_max_output_buffer", out_max);
     add(info, "blocked_clients", blocked);
+    add(info, "blocked_clients_runs", info->server->stats.blocked_runs);
     add(info, "tracking_clients", 0);
     add(info, "clients_in_timeout_table", 0);
     add(info, "tasks", tasks_count(info->server->tasks));

@@ -128,7 +128,7 @@ static enum rc watched_check(struct cmd_ctx *ctx)
     return RC_OK;
 }
 
-static bool is_own_fault(enum rc rc)
+bool server__is_own_fault(enum rc rc)
 {
     return rc == RC_INVALID || rc == RC_WRONGTYPE || rc == RC_REPLY || rc == RC_NOT_FOUND ||
            rc == RC_BUSY;
@@ -151,7 +151,7 @@ static enum rc queued_run(struct cmd_ctx *ctx, const struct queued *queued, stru
     ctx->err->text[0] = 0;
     uint64_t start_ns = clock_mono_ns(ctx->server->clock);
     enum rc rc = queued->cmd->run(&sub);
-    if (rc != RC_OK && !is_own_fault(rc))
+    if (rc != RC_OK && !server__is_own_fault(rc))
         return rc;
     *ret_ran = (struct ran){(clock_mono_ns(ctx->server->clock) - start_ns) / 1000, rc};
     if (rc != RC_OK) {
@@ -239,7 +239,7 @@ enum rc cmd_watch(struct cmd_ctx *ctx)
     if (cold)
         return RC_COLD;
     for (size_t i = 1; i < ctx->argc; i++) {
-        if (server__ear_has(ctx->server, conn, ctx->ns, ctx->argv[i]))
+        if (server__ear_has(ctx->server, EAR_WATCH, conn, ctx->ns, ctx->argv[i]))
             continue;
         enum rc rc = key_write(ctx->ns, ctx->argv[i], KEY_ANY, &key, ctx->err);
         if (rc == RC_OK)

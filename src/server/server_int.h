@@ -39,6 +39,7 @@ struct effects {
 
 struct key_ear;
 enum ear_kind { EAR_WATCH, EAR_BLOCK };
+enum { EAR_KINDS = 2 };
 struct key_listener { /* one client's interest in one key; embedded or allocated by its owner */
     struct key_ear *ear;
     enum ear_kind kind;
@@ -46,6 +47,7 @@ struct key_listener { /* one client's interest in one key; embedded or allocated
     uint32_t index;
     bool existed, was_dead;
     bool swapped;                     /* SWAPDB has put another namespace there since */
+    unsigned wants;                   /* EAR_BLOCK: the type, as KV_EVENT_LIST */
     void *owner;                      /* struct conn (watch) or struct request (block) */
     struct key_listener *prev, *next; /* of the same key, in order of arrival */
     struct key_listener *owner_next;  /* of the same owner */
@@ -150,6 +152,7 @@ struct request { /* a command that waits */
     size_t argc;
     struct resp_out reply;
     struct key_listener *listening; /* EAR_BLOCK, by owner_next */
+    struct bytes turn_key;          /* whose turn it has; during a run */
     void (*give_up)(struct resp_out *reply);
     struct bytes *ahead; /* keys of the commands behind it; owned, with the bytes. NULL: none */
     size_t ahead_count;
@@ -219,6 +222,7 @@ struct server {
     struct held_effects *held_effects, **held_effects_tail; /* durability always */
     struct table ears;                                      /* keys somebody listens for */
     size_t watch_count, block_count;
+    uint64_t ready_seq;
     bool woken;      /* blocked commands that run before the next one */
     unsigned notify; /* mask of keyspace events; 0: none */
     struct pubsub *pubsub;
@@ -240,6 +244,7 @@ struct server {
     struct {
         uint64_t connection_count, rejected_count, command_count, error_count;
         uint64_t input_bytes, output_bytes, pubsub_messages;
+        uint64_t blocked_runs; /* of commands that had blocked, to see whether they can go on */
         uint64_t ops_sampled_count, ops_sampled_ms, ops_per_s;
     } stats;
 };
@@ -321,9 +326,20 @@ void server__ears_done(struct server *server);
 enum rc server__ear_add(struct server *server, struct ns *ns, struct bytes key, enum ear_kind kind,
                         void *owner, struct key_listener **list, struct err *err) NODISCARD;
 void server__ears_free(struct server *server, struct key_listener **list);
-bool server__ear_has(struct server *server, const void *owner, struct ns *ns, struct bytes key);
-void server__ear_touch(struct server *server, struct ns *ns, struct bytes key, bool exists);
+bool server__ear_has(struct server *server, enum ear_kind kind, const void *owner, struct ns *ns,
+                     struct bytes key);
+void server__ear_touch(struct server *server, struct ns *ns, struct bytes key, enum kv_event class,
+                       bool exists);
 void server__ear_touch_ns(struct server *server, struct ns *ns, bool swapped);
+/* Changes were taken back: who blocks looks again whether there is something. */
+void server__ears_wake(struct server *server);
+/* It has run and found nothing: the turns it has go to the next. True: one came back at once, and
+ * it has to run again. */
+bool server__turns_pass(struct server *server, const struct key_listener *list);
+/* The key whose turn it has, of several the one that was filled first. False: none. */
+bool server__turn_key(const struct key_listener *list, struct bytes *ret_key);
+bool server__turn_is_others(struct server *server, const struct request *request, struct ns *ns,
+                            struct bytes key);
 struct bytes server__ear_key(const struct key_listener *listener, struct ns **ret_ns);
 
 /* multi.c */
@@ -331,6 +347,7 @@ void server__multi_end(struct conn *conn);  /* the queue and WATCH are forgotten
 void server__multi_want(struct conn *conn); /* names the keys of everything queued */
 /* Queues the command; the reply is written. */
 enum rc server__multi_queue(struct cmd_ctx *ctx) NODISCARD;
+bool server__is_own_fault(enum rc rc); /* the command's; memory and disk are nobody's */
 
 /* pubsub.c */
 struct pubsub *pubsub_new(void);
