@@ -41,6 +41,8 @@ enum cmd_flags {
     CMD_ZROW3 = 1 << 16, /* argument 3 */
     CMD_STORE = 1 << 17, /* STORE and a key may stand among the arguments; the last one counts */
     CMD_ALONE = 1 << 18, /* refused inside a MULTI */
+    /* What it does or tells is not in the store, and cannot be undone: an EXEC runs it last. */
+    CMD_OUTSIDE = 1 << 19,
 };
 
 enum { CMD_NAME_BYTES = 48 }; /* of "CONTAINER|SUBCOMMAND" and a NUL */
@@ -71,6 +73,8 @@ struct cmd_ctx {
     struct err *err;
     struct request *request; /* NULL: it runs directly, and has not waited */
     bool in_exec;            /* it is one of a MULTI's */
+    bool late;               /* CMD_OUTSIDE in an EXEC: the others have run */
+    uint64_t message_seq;    /* late: the last message that was collected before its place */
 };
 
 /* ---- for handlers ---- */

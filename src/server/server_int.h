@@ -226,7 +226,8 @@ struct server {
     bool woken;      /* blocked commands that run before the next one */
     unsigned notify; /* mask of keyspace events; 0: none */
     struct pubsub *pubsub;
-    struct http *http; /* NULL: no port */
+    uint64_t message_seq; /* of the last message or event that was collected */
+    struct http *http;    /* NULL: no port */
     struct slowlog *slowlog;
     struct buf monitor_feed;
     size_t monitor_count;
@@ -355,7 +356,8 @@ void pubsub_free(struct pubsub *pubsub);
 void server__subs_done(struct conn *conn);
 size_t pubsub_topic_count(const struct pubsub *pubsub, enum sub_kind kind);
 size_t pubsub_receivers(struct server *server, enum sub_kind kind, struct bytes channel);
-void pubsub_deliver(struct server *server, enum sub_kind kind, struct bytes channel,
+/* To those who were subscribed before the message got its number. */
+void pubsub_deliver(struct server *server, enum sub_kind kind, uint64_t seq, struct bytes channel,
                     struct bytes message);
 
 /* cmd/cmd_connection.c */
