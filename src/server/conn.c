@@ -136,6 +136,7 @@ void server__conn_close(struct conn *conn)
     mem_free(conn->hold);
     mem_free((void *)conn->name.ptr);
     mem_free(conn);
+    server__accept_again(server);
 }
 
 void server__conn_quit(struct conn *conn)

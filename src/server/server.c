@@ -224,6 +224,7 @@ static void server_cron(struct server *server)
     server->kv.now_ms = now_ms;
     if (server->pause_end_ms != 0 && now_ms >= server->pause_end_ms)
         server__pause_end(server);
+    server__accept_cron(server);
     if (now_ms - server->stats.ops_sampled_ms < CRON_MS)
         return;
     uint64_t count = server->stats.command_count - server->stats.ops_sampled_count;

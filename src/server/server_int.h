@@ -193,6 +193,8 @@ struct server {
     struct cmd_table *cmds;
     struct loop_watch listener[LISTENERS_MAX];
     size_t listener_count;
+    uint64_t accept_again_ns; /* until then nobody is accepted; 0: everybody is */
+    bool accept_failing;      /* and it was logged */
     struct loop_watch signals;
     uint16_t port;
     uint64_t start_ms;
@@ -379,3 +381,6 @@ void server__watch(struct server *server);
 /* listen.c */
 enum rc server__listen(struct server *server, struct err *err) NODISCARD;
 void server__listen_end(struct server *server);
+/* Accepting stops when there are no descriptors: until a connection was closed, or for a moment. */
+void server__accept_again(struct server *server);
+void server__accept_cron(struct server *server);
