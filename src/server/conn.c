@@ -262,6 +262,7 @@ static void conn_send(struct conn *conn)
         }
         conn->out_sent += (size_t)sent;
         conn->server->stats.output_bytes += (uint64_t)sent;
+        conn->server->stats.send_count++;
     }
     if (out_waiting(conn) > 0)
         return;
@@ -349,6 +350,7 @@ static void conn_read(struct conn *conn)
     conn->in.len += (size_t)got;
     conn->last_ms = conn->server->kv.now_ms;
     conn->server->stats.input_bytes += (uint64_t)got;
+    conn->server->stats.read_count++;
     server__conn_queue(conn);
     conn->server->busy = true;
 }

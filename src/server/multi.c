@@ -179,14 +179,17 @@ static enum rc queued_run(struct cmd_ctx *ctx, const struct queued *queued, bool
 static void queue_note(struct cmd_ctx *ctx, const struct ran *ran)
 {
     struct server *server = ctx->server;
-    for (size_t i = 0; i < ctx->conn->multi.count; i++) {
-        const struct queued *queued = &ctx->conn->multi.queued[i];
+    struct conn *conn = ctx->conn;
+    struct ns *ns = conn->ns;
+    for (size_t i = 0; i < conn->multi.count; i++) {
+        const struct queued *queued = &conn->multi.queued[i];
+        conn->ns = i + 1 < conn->multi.count ? ran[i + 1].ns : ns; /* as it was after it */
         server__call_stats(server, queued->cmd, ran[i].usec, ran[i].rc);
         server->stats.error_count += ran[i].rc != RC_OK;
         if ((int64_t)ran[i].usec >= server->config->slowlog_log_slower_than_us)
-            slowlog_note(server, ctx->conn, queued->argv, queued->argc, ran[i].usec);
+            slowlog_note(server, conn, queued->argv, queued->argc, ran[i].usec);
         if (server->monitor_count > 0 && !(queued->cmd->flags & CMD_ADMIN))
-            monitor_feed(server, ctx->conn, queued->argv, queued->argc);
+            monitor_feed(server, conn, queued->argv, queued->argc);
     }
 }
 

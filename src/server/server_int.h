@@ -248,7 +248,10 @@ struct server {
         uint64_t connection_count, rejected_count, command_count, error_count;
         uint64_t input_bytes, output_bytes, pubsub_messages;
         uint64_t blocked_runs; /* of commands that had blocked, to see whether they can go on */
+        uint64_t read_count, send_count; /* calls that moved bytes */
         uint64_t ops_sampled_count, ops_sampled_ms, ops_per_s;
+        uint64_t input_sampled_bytes, input_bytes_per_s, output_sampled_bytes, output_bytes_per_s;
+        uint64_t hot_bytes_peak;
     } stats;
 };
 
