@@ -17,7 +17,7 @@
 #include "base/banned.h"
 
 enum effect_kind { EFFECT_CHANGED, EFFECT_FLUSHED, EFFECT_PUBLISH };
-enum { EFFECTS_BYTES_MAX = 1024 * 1024 * 1024, EFFECTS_KEPT_BYTES = 64 * 1024 };
+enum { EFFECTS_KEPT_BYTES = 64 * 1024 };
 
 struct held_effects { /* of a turn that is not durable yet */
     struct held_effects *next;

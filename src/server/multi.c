@@ -14,8 +14,6 @@
 
 #include "base/banned.h"
 
-enum { WANT_KEYS_MAX = 1024 };
-
 /* ---- the queue ---- */
 
 static void queue_clear(struct multi *multi)
@@ -79,11 +77,12 @@ enum rc server__multi_queue(struct cmd_ctx *ctx)
 
 void server__multi_want(struct conn *conn)
 {
-    size_t index[WANT_KEYS_MAX];
+    size_t index[REQUEST_WANT_KEYS_MAX];
     for (size_t i = 0; i < conn->multi.count; i++) {
         const struct queued *queued = &conn->multi.queued[i];
-        size_t count = cmd_keys(queued->cmd, queued->argv, queued->argc, index, WANT_KEYS_MAX);
-        for (size_t k = 0; k < count && k < WANT_KEYS_MAX; k++)
+        size_t count =
+            cmd_keys(queued->cmd, queued->argv, queued->argc, index, REQUEST_WANT_KEYS_MAX);
+        for (size_t k = 0; k < count && k < REQUEST_WANT_KEYS_MAX; k++)
             key_want(conn->ns, &queued->argv[index[k]], 1);
     }
 }

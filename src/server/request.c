@@ -8,8 +8,6 @@
 
 #include "base/banned.h"
 
-enum { SPARE_MAX = 64, WANT_KEYS_MAX = 1024 };
-
 /* ---- life ---- */
 
 static struct request *request_new(struct conn *conn)
@@ -54,7 +52,7 @@ void server__request_free(struct request *request)
     mem_free(request->argv);
     request->argv = NULL;
     resp_out_clear(&request->reply);
-    if (server->spare_count >= SPARE_MAX) {
+    if (server->spare_count >= REQUEST_SPARE_COUNT_MAX) {
         request_destroy(request);
         return;
     }
@@ -210,15 +208,16 @@ static enum rc unblocked_run(struct request *request, struct err *err)
 /* Everything that is known to be needed is asked for at once. */
 static void request_want(struct request *request)
 {
-    size_t index[WANT_KEYS_MAX];
+    size_t index[REQUEST_WANT_KEYS_MAX];
     struct conn *conn = request->conn;
     key_want(conn->ns, request->ahead, request->ahead_count);
     if (request->cmd->run == cmd_exec) {
         server__multi_want(conn);
         return;
     }
-    size_t count = cmd_keys(request->cmd, request->argv, request->argc, index, WANT_KEYS_MAX);
-    for (size_t i = 0; i < count && i < WANT_KEYS_MAX; i++)
+    size_t count =
+        cmd_keys(request->cmd, request->argv, request->argc, index, REQUEST_WANT_KEYS_MAX);
+    for (size_t i = 0; i < count && i < REQUEST_WANT_KEYS_MAX; i++)
         key_want(conn->ns, &request->argv[index[i]], 1);
 }
 

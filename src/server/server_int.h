@@ -25,7 +25,6 @@ enum {
     BATCH_CALLS_A_CONN = 16,
     BATCH_ARGS_MAX = 1024, /* held without an allocation */
     TURN_CALLS_MAX = 256,  /* noted; a batch more than a turn takes */
-    LISTENERS_MAX = 17,    /* addresses and a Unix socket */
 };
 
 /* ---- effects: what a command does besides rows and its reply ---- */
@@ -107,6 +106,7 @@ struct conn {
     size_t out_sent; /* of out.buf */
     struct hold *hold;
     size_t hold_count, hold_cap;
+    struct conn *held_prev, *held_next; /* of those with held replies */
     struct request *parked;
     struct ns *ns;
     struct multi multi;
@@ -205,7 +205,7 @@ struct server {
     uint64_t next_conn_id;
     struct conn *queued_first, *queued_last; /* with input to look at */
     struct conn *touched;                    /* with output to look at */
-    size_t held_count;                       /* connections with replies held back */
+    struct conn *held;                       /* with replies held back */
     uint64_t durable_seen_lsn;
     struct request *spare; /* kept for the next ones; linked by task.next */
     size_t spare_count;
