@@ -245,8 +245,12 @@ void server__ear_touch(struct server *server, struct ns *ns, struct bytes key, e
     struct key_ear *ear = ear_find(server, ns, key);
     if (!ear)
         return;
-    for (struct key_listener *at = ear->of[EAR_WATCH].first; at; at = at->next)
-        ((struct conn *)at->owner)->multi.touched = true;
+    for (struct key_listener *at = ear->of[EAR_WATCH].first; at; at = at->next) {
+        if (class == KV_EVENT_EXPIRED && at->was_dead)
+            at->was_dead = false; /* it was over at WATCH: its removal is no change */
+        else
+            ((struct conn *)at->owner)->multi.touched = true;
+    }
     ear_ready(server, ear, types_of(class, exists));
 }
 

@@ -172,6 +172,18 @@ def test_a_watched_key_that_expires_has_changed_and_one_that_was_over_has_not(bo
         assert Link(peer).say("DEBUG SET-ACTIVE-EXPIRE 0", *lines.split("|"))[-1] == result, peer
 
 
+@pytest.mark.parametrize("change, result", [
+    ("PING", RAN), ("SET a 2", STOPPED), ("SET a 2|DEL a", STOPPED), ("SET a 2 PX 1", STOPPED)])
+def test_the_sweep_of_a_key_that_was_over_at_watch_is_no_change(server, change, result):
+    link, other = Link(server), Link(server)
+    other.say("DEBUG SET-ACTIVE-EXPIRE 0", "SET a 1 PX 1", "DEBUG SLEEP 0.01")
+    link.say("WATCH a")
+    other.say("DEBUG SET-ACTIVE-EXPIRE 1")
+    wait_until(lambda: other.say("DBSIZE") == [":0"])
+    other.say(*change.split("|"))
+    assert link.say("MULTI", "PING", "EXEC")[-1] == result
+
+
 def test_the_sweep_of_a_watched_key_stops_exec(server):
     link, other = Link(server), Link(server)
     other.say("SET a 1 PX 30")
