@@ -357,6 +357,7 @@ bool server__clients(void *arg, bool room)
     struct server *server = arg;
     uint64_t end_ns = 0;
     server->kv.now_ms = clock_unix_ms(server->clock);
+    blocked_run(server); /* woken by tasks of this turn */
     while (server->queued_first) {
         batch_fill(server);
         if (server->call_count == 0)
@@ -407,6 +408,7 @@ static void turn_take_back(struct server *server, enum rc rc, const struct err *
     }
     resp_out_done(&error);
     buf_cut(&server->effects.buf, 0);
+    server__ears_wake(server);
 }
 
 /* Durability always: the turn's replies, reads included, leave when its last LSN is durable. */

@@ -241,6 +241,26 @@ uint16_t server_port(const struct server *server)
 
 /* ---- running ---- */
 
+/* What happened a second since the last sample. */
+static uint64_t rate(uint64_t value, uint64_t *sampled, uint64_t ms)
+{
+    uint64_t per_s = (value - *sampled) * 1000 / ms;
+    *sampled = value;
+    return per_s;
+}
+
+static void stats_sample(struct server *server, uint64_t now_ms)
+{
+    uint64_t ms = now_ms - server->stats.ops_sampled_ms;
+    server->stats.ops_per_s =
+        rate(server->stats.command_count, &server->stats.ops_sampled_count, ms);
+    server->stats.input_bytes_per_s =
+        rate(server->stats.input_bytes, &server->stats.input_sampled_bytes, ms);
+    server->stats.output_bytes_per_s =
+        rate(server->stats.output_bytes, &server->stats.output_sampled_bytes, ms);
+    server->stats.ops_sampled_ms = now_ms;
+}
+
 /* A tenth of a second, as often as turns allow. */
 static void server_cron(struct server *server)
 {
@@ -248,12 +268,10 @@ static void server_cron(struct server *server)
     server->kv.now_ms = now_ms;
     if (server->pause_end_ms != 0 && now_ms >= server->pause_end_ms)
         server__pause_end(server);
+    server__accept_cron(server);
     if (now_ms - server->stats.ops_sampled_ms < CRON_MS)
         return;
-    uint64_t count = server->stats.command_count - server->stats.ops_sampled_count;
-    server->stats.ops_per_s = count * 1000 / (now_ms - server->stats.ops_sampled_ms);
-    server->stats.ops_sampled_count = server->stats.command_count;
-    server->stats.ops_sampled_ms = now_ms;
+    stats_sample(server, now_ms);
     if (store_flush_mark(server->store) != server->flush_mark_seen) {
         server->flush_mark_seen = store_flush_mark(server->store);
         server->last_save_ms = now_ms;

@@ -74,8 +74,12 @@ static enum rc change_check(const struct store *store, struct store_group group,
     enum rc rc = commit_check(store, err);
     if (rc != RC_OK)
         return rc;
-    if (!deletes && !(store->begin_flags & STORE_DELETES) && journal_disk_low(store->journal))
+    if (deletes || store->begin_flags & STORE_DELETES)
+        return group_check(store, group, suffix, err);
+    if (journal_disk_low(store->journal))
         return err_set(err, RC_FULL, "%s", rc_text(RC_FULL));
+    if (UNLIKELY(store->disk_full))
+        return err_set(err, RC_FULL, "the disk is full and memory too; only deleting commands run");
     return group_check(store, group, suffix, err);
 }
 

@@ -140,6 +140,7 @@ struct store {
     struct buf key;          /* engine keys */
     uint64_t asked_segment;  /* a flush up to here was asked for */
     bool stuck;              /* nothing more can be evicted at this mark */
+    bool disk_full;          /* there is no room, and no disk for the flush that would make it */
     uint64_t journal_try_ns; /* when a read-only journal is tried next */
     _Atomic bool notified;   /* shared: atomic */
 

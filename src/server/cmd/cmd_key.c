@@ -270,7 +270,8 @@ enum rc cmd_wait(struct cmd_ctx *ctx)
     if (timeout_ms < 0)
         return cmd_error(ctx, "timeout is negative");
     if (replica_count > 0)
-        return cmd_block(ctx, NULL, 0, (uint64_t)timeout_ms, wait_give_up);
+        return cmd_block(ctx, &(struct cmd_blocking){.timeout_ms = (uint64_t)timeout_ms,
+                                                     .give_up = wait_give_up});
     resp_add_int(ctx->reply, 0);
     return RC_OK;
 }
