@@ -112,10 +112,16 @@ void store_prefetch_rows(struct store *store, const struct store_row *row, size_
         size_t step = count - at < STEP_KEYS ? count - at : STEP_KEYS;
         for (size_t i = 0; i < step; i++) {
             ASSERT(row[i].group.key.len <= STORE_GROUP_KEY_BYTES_MAX);
+            if (i > 0 && row[i].group.key.ptr == row[i - 1].group.key.ptr)
+                continue;
             hash[i] = hot_hash(hot, hot->prefix[row[i].group.prefix].slot, row[i].group.key);
             table_prefetch(&hot->table, hash[i]);
         }
         for (size_t i = 0; i < step; i++) {
+            if (i > 0 && row[i].group.key.ptr == row[i - 1].group.key.ptr) {
+                tree[i] = tree[i - 1];
+                continue;
+            }
             const struct hot_group *group = hot_group_find(
                 hot, hot->prefix[row[i].group.prefix].slot, row[i].group.key, hash[i]);
             tree[i] = group ? &group->tree : NULL;
