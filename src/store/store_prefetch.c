@@ -134,11 +134,10 @@ void store_prefetch_rows(struct store *store, const struct store_row *row, size_
 
 bool store_peek(struct store *store, struct store_group group, struct bytes *ret_packed)
 {
-    const struct hot *hot = &store->hot;
-    uint32_t slot = hot->prefix[group.prefix].slot;
+    struct hot *hot = &store->hot;
     if (group.key.len > STORE_GROUP_KEY_BYTES_MAX)
         return false;
-    const struct hot_row *row = hot_row_find(hot, slot, group.key, hot_hash(hot, slot, group.key));
+    const struct hot_row *row = hot_row_get(hot, hot->prefix[group.prefix].slot, group.key);
     if (!row || row->value_bits & HOT_ROW_TOMB)
         return false;
     *ret_packed = hot_row_value(row);
