@@ -232,8 +232,10 @@ bool store_poll(struct store *store)
         seal_ask(store);
     any = loads_poll(&store->loads) || any;
     loads_pin_limit(&store->loads, percent(store, PINNED_PERCENT_MAX));
-    if (store->hot.dead_count || store->hot.dead_tree_count)
+    if (store->hot.dead_count || store->hot.dead_tree_count) {
         hot_sweep(&store->hot, SWEEP_BUCKETS);
+        store->change_count++;
+    }
     evict(store);
     if (any)
         store->change_count++;
