@@ -32,8 +32,8 @@ struct dirty_table { /* one of them, of one database */
 void dirty_init(struct dirty *dirty);
 struct bytes dirty_name(const struct dirty_table *table, enum dirty_part part);
 
-/* The version is the open commit's LSN. */
-enum rc dirty_mark(const struct dirty_table *table, struct bytes entry, bool removed,
+/* The version is the open commit's LSN. *ret_new: there was no such mark. */
+enum rc dirty_mark(const struct dirty_table *table, struct bytes entry, bool removed, bool *ret_new,
                    struct err *err) NODISCARD;
 /* RC_OK, RC_NOT_FOUND, RC_COLD. part: not the lock. */
 enum rc dirty_version(const struct dirty_table *table, enum dirty_part part, struct bytes entry,

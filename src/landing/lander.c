@@ -328,7 +328,7 @@ static enum rc step_retry(struct lander *lander, struct err *err)
             dirty_error_parse(value, &error, err) != RC_OK || error.next_ms > kv->now_ms)
             continue;
         struct bytes copy = arena_copy(&kv->arena, entry);
-        rc = dirty_mark(&table, copy, error.removed, err);
+        rc = dirty_mark(&table, copy, error.removed, NULL, err);
         if (rc != RC_OK)
             return rc;
     }

@@ -368,11 +368,15 @@ static enum rc mark(struct land_rule *rule, struct bytes key, const struct addre
     buf_cut(&landing->entry, 0);
     if (!address_entry_add(address, field, &landing->entry))
         return err_set(err, RC_NOMEM, "could not allocate memory for an entry");
-    if (rule->marked_since_ms == 0)
-        rule->marked_since_ms = landing->kv->now_ms;
-    rule->marks++;
-    lander_marked(rule->lander);
-    return dirty_mark(&table, buf_bytes(&landing->entry), removed, err);
+    bool is_new;
+    rc = dirty_mark(&table, buf_bytes(&landing->entry), removed, &is_new, err);
+    if (rc == RC_OK && is_new) { /* hints: the commit may still be taken back */
+        if (rule->marked_since_ms == 0)
+            rule->marked_since_ms = landing->kv->now_ms;
+        rule->marks++;
+        lander_marked(rule->lander);
+    }
+    return rc;
 }
 
 enum rc land_mark(struct land_rule *rule, struct bytes key, struct bytes field, struct err *err)
