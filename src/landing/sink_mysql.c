@@ -14,7 +14,7 @@
 #include "base/banned.h"
 
 enum {
-    LOCK_WAIT_S = 10,        /* for a row or a table that another has */
+    LOCK_WAIT_S = 5,         /* for a row or a table that another has */
     PACKET_MAX_LEAST = 1024, /* what the server itself allows */
 };
 
@@ -200,6 +200,10 @@ static void set_options(struct sink_mysql *mysql)
     mysql_options(to, MYSQL_OPT_READ_TIMEOUT, &url->timeout_s);
     mysql_options(to, MYSQL_OPT_WRITE_TIMEOUT, &url->timeout_s);
     mysql_options(to, MYSQL_OPT_LOCAL_INFILE, &off); /* a server must not read our files */
+    /* nor ask for the password itself */
+    mysql_options(to, MARIADB_OPT_RESTRICTED_AUTH,
+                  "mysql_native_password,client_ed25519,caching_sha2_password,sha256_password,"
+                  "auth_gssapi_client");
     if (url->tls == SINK_TLS_OFF)
         return;
     mysql_options(to, MYSQL_OPT_SSL_ENFORCE, &on);
@@ -299,6 +303,9 @@ static enum rc mysql_sink_connect(struct sink *sink, struct err *err)
     mysql->fd = (int)mysql_get_socket(mysql->mysql);
     pthread_mutex_unlock(&mysql->lock);
     enum rc rc = sink__check_interrupt(sink, err); /* it may have come before there was an fd */
+    /* The library takes a server without TLS all the same. */
+    if (rc == RC_OK && url->tls != SINK_TLS_OFF && !mysql_get_ssl_cipher(mysql->mysql))
+        rc = err_set(err, RC_IO, "\"%s\" has no TLS, and its URL asks for it", sink->name);
     if (rc == RC_OK)
         rc = set_up(mysql, err);
     if (rc != RC_OK)
