@@ -281,6 +281,16 @@ static bool is_stale(struct sink_mysql *mysql)
     return poll(&poll_fd, 1, 0) != 0;
 }
 
+/* Whatever a server says while it is connected to: it is not there for us now. */
+static enum rc away(enum rc rc, struct err *err)
+{
+    if (rc == RC_OK || rc == RC_NOMEM)
+        return rc;
+    if (err)
+        err->rc = RC_IO;
+    return RC_IO;
+}
+
 static enum rc mysql_sink_connect(struct sink *sink, struct err *err)
 {
     struct sink_mysql *mysql = sink__mysql_of(sink);
@@ -295,9 +305,9 @@ static enum rc mysql_sink_connect(struct sink *sink, struct err *err)
     if (!mysql_real_connect(mysql->mysql, url->socket ? NULL : url->host, url->user,
                             url->password ? url->password : "", url->database, url->port,
                             url->socket, 0)) {
-        (void)sink__mysql_fail(mysql, NULL, "connect to", err);
+        enum rc rc = sink__mysql_fail(mysql, NULL, "connect to", err);
         sink__mysql_disconnect(mysql, true);
-        return RC_IO;
+        return away(rc, err);
     }
     pthread_mutex_lock(&mysql->lock);
     mysql->fd = (int)mysql_get_socket(mysql->mysql);
@@ -310,7 +320,7 @@ static enum rc mysql_sink_connect(struct sink *sink, struct err *err)
         rc = set_up(mysql, err);
     if (rc != RC_OK)
         sink__mysql_disconnect(mysql, true);
-    return rc == RC_OK || rc == RC_NOMEM ? rc : RC_IO;
+    return away(rc, err);
 }
 
 static enum rc mysql_sink_ping(struct sink *sink, struct err *err)
@@ -432,7 +442,8 @@ static enum rc mysql_sink_create(struct sink *sink, const struct sink_table *tab
 {
     struct sink_mysql *mysql = sink__mysql_of(sink);
     buf_cut(&mysql->sql, 0);
-    bool is_built = sink__sql_create(&mysql->sql, &mysql->dialect, table, " CHARSET=utf8mb4");
+    bool is_built = sink__sql_create(&mysql->sql, &mysql->dialect, table,
+                                     " CHARSET=utf8mb4 ROW_FORMAT=DYNAMIC");
     return sink__mysql_run_built(mysql, is_built, "create a table in", err);
 }
 

@@ -678,6 +678,12 @@ static void bad_files(struct sink_fix *fix)
     create_small(fix);
     ASSERT_OK(sink_fix_put(fix, "b", "1", 1), &fix->err);
     ASSERT_STR(sink_fix_ask(fix, "SELECT k FROM small"), "b");
+    /* Nor does one that another was put in the place of. */
+    sink_fix_raw_close(fix);
+    snprintf(path, sizeof path, "%s.old", fix->path);
+    ASSERT_EQ(rename(fix->path, path), 0);
+    write_file(fix->path, "", 0);
+    ASSERT_RC(sink_fix_put(fix, "c", "1", 1), RC_NOT_FOUND);
 }
 
 TEST(a_file_that_is_no_database_is_an_io_error)
