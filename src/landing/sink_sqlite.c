@@ -313,7 +313,11 @@ static enum rc sqlite_connect(struct sink *sink, struct err *err)
         rc = sink__check_interrupt(sink, err);
     if (rc != RC_OK)
         disconnect(sqlite);
-    return rc == RC_OK || rc == RC_NOMEM ? rc : RC_IO;
+    if (rc == RC_OK || rc == RC_NOMEM)
+        return rc;
+    if (err)
+        err->rc = RC_IO; /* whatever is wrong with a file that cannot be opened */
+    return RC_IO;
 }
 
 static enum rc sqlite_ping(struct sink *sink, struct err *err)
