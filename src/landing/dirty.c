@@ -169,14 +169,31 @@ enum rc dirty_find_owner(const struct dirty_table *table, struct bytes owner_par
     return rc;
 }
 
+enum rc dirty_remove_many(const struct dirty_table *table, enum dirty_part part,
+                          struct bytes *entry, const uint64_t *version, size_t count,
+                          struct err *err)
+{
+    size_t same = 0;
+    for (size_t i = 0; i < count; i++) {
+        uint64_t now;
+        enum rc rc = dirty_version(table, part, entry[i], &now, err);
+        if (rc != RC_OK && rc != RC_NOT_FOUND)
+            return rc;
+        if (rc == RC_OK && now == version[i])
+            entry[same++] = entry[i];
+    }
+    if (same == 0)
+        return RC_OK;
+    bool landed = hooks_off(table);
+    enum rc rc = hash_delete(table->ns, dirty_name(table, part), entry, same, NULL, err);
+    table->ns->landed = landed;
+    return rc;
+}
+
 enum rc dirty_remove(const struct dirty_table *table, enum dirty_part part, struct bytes entry,
                      uint64_t version, struct err *err)
 {
-    uint64_t now;
-    enum rc rc = dirty_version(table, part, entry, &now, err);
-    if (rc == RC_NOT_FOUND || (rc == RC_OK && now != version))
-        return RC_OK;
-    return rc == RC_OK ? field_delete(table, part, entry, err) : rc;
+    return dirty_remove_many(table, part, &entry, &version, 1, err);
 }
 
 enum rc dirty_snapshot(const struct dirty_table *table, bool *ret_has, struct err *err)

@@ -47,6 +47,10 @@ enum rc dirty_find_owner(const struct dirty_table *table, struct bytes owner_par
 /* Removes the entry if it still has this version (1). */
 enum rc dirty_remove(const struct dirty_table *table, enum dirty_part part, struct bytes entry,
                      uint64_t version, struct err *err) NODISCARD;
+/* The same for many: the table's own row is written once. `entry` is used up. */
+enum rc dirty_remove_many(const struct dirty_table *table, enum dirty_part part,
+                          struct bytes *entry, const uint64_t *version, size_t count,
+                          struct err *err) NODISCARD;
 /* The table as a hash, to walk through; may not exist. */
 enum rc dirty_open(const struct dirty_table *table, enum dirty_part part, struct key *ret_key,
                    struct err *err) NODISCARD;
