@@ -139,7 +139,7 @@ static int busy(void *arg, int count)
     struct sink_sqlite *sqlite = arg;
     if (atomic_load(&sqlite->sink.interrupted) || count >= BUSY_WAIT_MS / BUSY_STEP_MS)
         return 0;
-    nanosleep(&(struct timespec){.tv_nsec = BUSY_STEP_MS * 1000000}, NULL);
+    nanosleep(&(struct timespec){.tv_nsec = BUSY_STEP_MS * 1000000L}, NULL);
     return 1;
 }
 
@@ -468,7 +468,7 @@ static enum rc sqlite_define(struct sink *sink, struct bytes name, const struct 
                              struct err *err)
 {
     struct sink_sqlite *sqlite = of(sink);
-    int64_t version;
+    int64_t version = 0;
     enum rc rc = ask_number(sqlite, "PRAGMA schema_version", &version, err);
     struct sink_def *def = rc == RC_OK ? sink__defs_find(&sqlite->defs, name) : NULL;
     if (rc == RC_OK && (!def || def->fingerprint != (uint64_t)version)) {

@@ -391,9 +391,9 @@ TEST(an_interrupt_ends_a_call_to_a_server_that_hangs)
 struct proxy { /* between one client and the server; cuts when it has seen `word` */
     int listen_fd;
     unsigned port, server_port;
-    const char *word;
-    bool is_passed_on; /* the statement reaches the server, its answer does not come back */
-    bool has_cut;
+    const char *_Atomic word;
+    _Atomic bool is_passed_on; /* the statement reaches the server, its answer does not come back */
+    _Atomic bool has_cut;
     pthread_t thread;
 };
 
@@ -420,8 +420,9 @@ static void proxy_client(struct proxy *proxy, int client)
             if (!poll_fd[i].revents)
                 continue;
             ssize_t len = read(poll_fd[i].fd, data, sizeof data);
-            bool is_it = len > 0 && i == 0 && !proxy->has_cut && proxy->word &&
-                         memmem(data, (size_t)len, proxy->word, strlen(proxy->word));
+            const char *word = proxy->word;
+            bool is_it = len > 0 && i == 0 && !proxy->has_cut && word &&
+                         memmem(data, (size_t)len, word, strlen(word));
             if (len > 0 && (!is_it || proxy->is_passed_on))
                 (void)!write(poll_fd[1 - i].fd, data, (size_t)len);
             if (is_it) {
