@@ -517,10 +517,12 @@ static void bind_query(const struct sink_query *query, const struct sink_select 
                        const struct sink_decl *where, struct sink_bound *bound, MYSQL_BIND *bind)
 {
     for (size_t i = 0; i < select->in_count; i++) {
-        size_t index = i < query->value_count ? i : query->value_count - 1;
-        const struct sink_cell cell = {.kind = SINK_BYTES, .bytes = query->value[index]};
-        /* A value that does not fit its column is in no row, and NULL is equal to nothing. */
-        if (sink__fit(where, &cell, &bound[i], NULL) != RC_OK)
+        struct sink_cell cell = {.kind = SINK_BYTES};
+        if (i < query->value_count)
+            cell.bytes = query->value[i];
+        /* NULL is equal to nothing: it stands for values that do not fit, and are in no row, and
+         * for those that are not there. */
+        if (i >= query->value_count || sink__fit(where, &cell, &bound[i], NULL) != RC_OK)
             bound[i].bind = SINK_BIND_NULL;
         sink__mysql_bind(&bind[i], &bound[i]);
     }

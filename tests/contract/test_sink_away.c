@@ -510,6 +510,13 @@ TEST(a_commit_whose_answer_is_lost_can_be_done_again)
 
 /* ---- limits and rules of the server ---- */
 
+static enum rc count_rows(void *arg, const struct sink_cell *cell, struct err *err)
+{
+    (void)cell, (void)err;
+    ++*(size_t *)arg;
+    return RC_OK;
+}
+
 static void small_packets(struct sink_fix *fix)
 {
     enum { ROWS = 300, VALUE = 1000, HALF = 40000 };
@@ -528,6 +535,22 @@ static void small_packets(struct sink_fix *fix)
     }
     ASSERT_OK(sink_fix_land(fix, &sink_fix_small, "k v up_version", rows, ROWS), &fix->err);
     ASSERT_STR(sink_fix_ask(fix, "SELECT count(*), sum(length(v)) FROM small"), "300|300000");
+    static char long_keys[ROWS][VALUE / 2];
+    static struct bytes values[ROWS];
+    for (size_t i = 0; i < ROWS; i++) {
+        memset(long_keys[i], 'k', sizeof long_keys[i]);
+        memcpy(long_keys[i], keys[i], 5);
+        values[i] = bytes_of(long_keys[i], i % 2 ? 5 : sizeof long_keys[i]); /* half are there */
+    }
+    static const size_t column = SMALL_K;
+    size_t count = 0;
+    const struct sink_query query = {.table = &sink_fix_small,
+                                     .column = &column,
+                                     .column_count = 1,
+                                     .value = values,
+                                     .value_count = ROWS};
+    ASSERT_OK(sink_select(fix->sink, &query, count_rows, &count, &fix->err), &fix->err);
+    ASSERT_EQ(count, ROWS / 2);
     /* A row that is larger than a packet, of values that are not. */
     struct sink_table *table;
     ASSERT_OK(sink_describe(fix->sink, BYTES("wide"), &table, &fix->err), &fix->err);
