@@ -14,6 +14,10 @@ struct bytes { /* borrowed, never freed, may hold NUL */
 };
 
 #define BYTES(lit) ((struct bytes){(const uint8_t *)(lit), sizeof(lit) - 1})
+#define BYTES_INIT(lit)                         \
+    {                                           \
+        (const uint8_t *)(lit), sizeof(lit) - 1 \
+    } /* where a constant is needed */
 #define ARRAY_LEN(array) (sizeof(array) / sizeof((array)[0]))
 
 static inline struct bytes bytes_of(const void *ptr, size_t len)

@@ -37,12 +37,28 @@ enum {
     CONN_OUT_WAITING_BYTES = 1024 * 1024, /* not taken by a client: it is not served any more */
     MONITOR_FEED_BYTES_MAX = 64 * 1024 * 1024, /* of one turn */
     MULTI_BYTES_MAX = 512 * 1024 * 1024,       /* queued by one MULTI */
+    EFFECTS_BYTES_MAX = 1024 * 1024 * 1024,    /* messages and events of one turn */
+    REQUEST_WANT_KEYS_MAX = 1024,              /* named at once by a command that waits */
+    REQUEST_SPARE_COUNT_MAX = 64,              /* kept for the next commands that wait */
+    SLOWLOG_ARG_COUNT_MAX = 32,                /* shown of a slow command */
+    SLOWLOG_ARG_BYTES_MAX = 128,
+    COMMAND_KEYS_SHOWN_MAX = 64 * 1024, /* by COMMAND GETKEYS */
+    CLIENT_LIST_BYTES_MAX = 256 * 1024 * 1024,
+    INFO_BYTES_MAX = 64 * 1024,
+    MALLOC_STATS_BYTES_MAX = 1024 * 1024,
+    HTTP_ANSWER_BYTES_MAX = 16 * 1024 * 1024,
+    HTTP_CONNECTIONS_MAX = 64,
+    SCAN_CURSORS_MAX = 65536, /* that are remembered, */
+    SCAN_CURSOR_BYTES_MAX = 64 * 1024 * 1024,
+    STRING_BYTES_MAX = 512 * 1024 * 1024, /* Redis's proto-max-bulk-len */
+    LISTENERS_MAX = 17,                   /* addresses and a Unix socket */
 
     CONFIG_FILE_BYTES_MAX = 1024 * 1024,
     CONFIG_INCLUDE_DEPTH_MAX = 8,
     CONFIG_WORDS_MAX = 64,         /* of a line */
     CONFIG_VALUE_BYTES_MAX = 4096, /* of a text */
     CONFIG_LIST_MAX = 16,
+    CONFIG_RULES_MAX = 64,
     CONFIG_LIST_TEXT_BYTES_MAX = 255,
 };
 _Static_assert(STORE_VALUE_BYTES_MAX < (1 << 30), "a hot entry holds 30 bits of value length");

@@ -176,6 +176,18 @@ void mem_trim(void)
     mallctl(name, NULL, NULL, NULL, 0);
 }
 
+void mem_stats(struct mem_stats *ret_stats)
+{
+    uint64_t epoch = 1;
+    size_t len = sizeof epoch;
+    *ret_stats = (struct mem_stats){0};
+    mallctl("epoch", &epoch, &len, &epoch, len); /* the numbers are of this moment */
+    len = sizeof(size_t);
+    mallctl("stats.allocated", &ret_stats->allocated_bytes, &len, NULL, 0);
+    mallctl("stats.active", &ret_stats->active_bytes, &len, NULL, 0);
+    mallctl("stats.resident", &ret_stats->resident_bytes, &len, NULL, 0);
+}
+
 void mem_stats_print(void (*write)(void *arg, const char *text), void *arg)
 {
     malloc_stats_print(write, arg, NULL);
@@ -186,6 +198,13 @@ void mem_stats_print(void (*write)(void *arg, const char *text), void *arg)
 void mem_trim(void)
 {
     malloc_trim(0);
+}
+
+void mem_stats(struct mem_stats *ret_stats)
+{
+    struct mallinfo2 info = mallinfo2();
+    *ret_stats = (struct mem_stats){.allocated_bytes = info.uordblks + info.hblkhd,
+                                    .active_bytes = info.arena + info.hblkhd};
 }
 
 void mem_stats_print(void (*write)(void *arg, const char *text), void *arg)

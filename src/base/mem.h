@@ -31,6 +31,13 @@ size_t mem_resident_bytes(void);
 size_t mem_anonymous_bytes(void);
 /* Gives free pages back to the system now. */
 void mem_trim(void);
+/* Of the whole process, libraries included. */
+struct mem_stats {
+    size_t allocated_bytes; /* asked for, in size classes */
+    size_t active_bytes;    /* in pages that hold some of it */
+    size_t resident_bytes;  /* of the allocator, what is resident; 0: it does not know */
+};
+void mem_stats(struct mem_stats *ret_stats);
 /* What the allocator says about itself, in pieces; nothing if it says nothing. */
 void mem_stats_print(void (*write)(void *arg, const char *text), void *arg);
 

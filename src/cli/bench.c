@@ -110,8 +110,7 @@ struct conn {
 };
 
 struct bench {
-    const char *host;
-    const char *port;
+    struct cli_server server;
     uint64_t conn_count, pipeline, request_count, value_bytes, number_max;
     int epoll_fd;
     struct clock clock;
@@ -434,7 +433,7 @@ static enum rc list_run(struct bench *bench, const char *list, struct err *err)
 
 static enum rc conn_open(struct bench *bench, struct conn *conn, struct err *err)
 {
-    enum rc rc = cli_connect(bench->host, bench->port, &conn->fd, err);
+    enum rc rc = cli_connect(&bench->server, &conn->fd, err);
     if (rc != RC_OK)
         return rc;
     int on = 1;
@@ -496,10 +495,8 @@ static enum rc option_set(struct bench *bench, const char *name, const char *val
         {"-d", &bench->value_bytes, 1, VALUE_BYTES_MAX},
         {"-r", &bench->number_max, 1, UINT64_C(1000000000000)},
     };
-    if (strcmp(name, "-h") == 0 || strcmp(name, "-p") == 0) {
-        *(name[1] == 'h' ? &bench->host : &bench->port) = value;
+    if (cli_server_option(&bench->server, name, value))
         return RC_OK;
-    }
     for (size_t i = 0; i < ARRAY_LEN(numbers); i++) {
         if (strcmp(name, numbers[i].name) != 0)
             continue;
@@ -539,9 +536,7 @@ int cli_bench(int argc, char **argv)
 {
     struct err err = {0};
     struct bench *bench = mem_zalloc(sizeof *bench); /* too large for a stack frame */
-    *bench = (struct bench){.host = "127.0.0.1",
-                            .port = "7379",
-                            .conn_count = 50,
+    *bench = (struct bench){.conn_count = 50,
                             .pipeline = 16,
                             .request_count = 100000,
                             .value_bytes = 64,
@@ -550,6 +545,7 @@ int cli_bench(int argc, char **argv)
     const char *list = NULL;
     enum rc rc = RC_OK;
     int at = 1;
+    cli_server_init(&bench->server);
     for (; at < argc && argv[at][0] == '-' && rc == RC_OK; at += 2)
         rc = at + 1 < argc ? option_set(bench, argv[at], argv[at + 1], &err)
                            : err_set(&err, RC_INVALID, "%s needs a value", argv[at]);

@@ -3,21 +3,34 @@
  * argv begins with the subcommand's name. Threads: one. */
 #pragma once
 
+#include <stdbool.h>
+
 #include "base/err.h"
 
 int cli_inspect(int argc, char **argv);
 int cli_repair(int argc, char **argv);
 int cli_backup(int argc, char **argv);
 int cli_restore(int argc, char **argv);
-/* [-h HOST] [-p PORT] COMMAND [ARG]...; ping and info take the options behind them as well. */
+/* [-h HOST] [-p PORT] [-a PASSWORD] [--user NAME] COMMAND [ARG]...; ping and info take the options
+ * behind them as well. */
 int cli_client(int argc, char **argv);
-/* [-h HOST] [-p PORT] [-c CONNECTIONS] [-P PIPELINE] [-n REQUESTS] [-d BYTES] [-r NUMBERS]
- * [TEST,...] */
+/* [-h HOST] [-p PORT] [-a PASSWORD] [--user NAME] [-c CONNECTIONS] [-P PIPELINE] [-n REQUESTS] [-d
+ * BYTES] [-r NUMBERS] [TEST,...] */
 int cli_bench(int argc, char **argv);
 void cli_bench_tests_print(void); /* their names, on standard output */
 
-/* The caller closes what it gets. */
-enum rc cli_connect(const char *host, const char *port, int *ret_fd, struct err *err) NODISCARD;
+struct cli_server { /* which one, and as whom; all borrowed */
+    const char *host;
+    const char *port;
+    const char *user;     /* NULL: the default one */
+    const char *password; /* NULL: none is sent */
+};
+/* 127.0.0.1, port 7379, and the password of TERRACE_AUTH if it is set. */
+void cli_server_init(struct cli_server *server);
+/* Takes -h, -p, -a or --user. False: it is none of them. */
+bool cli_server_option(struct cli_server *server, const char *name, const char *value);
+/* Connects, and says AUTH if there is a password. The caller closes what it gets. */
+enum rc cli_connect(const struct cli_server *server, int *ret_fd, struct err *err) NODISCARD;
 
 /* One line on standard error; returns 1, the exit code. */
 int cli_fail(const char *format, ...) PRINTF_LIKE(1, 2);

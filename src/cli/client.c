@@ -19,15 +19,78 @@
 enum { LINE_BYTES_MAX = 64 * 1024, DEPTH_MAX = 16, INDENT = 3 };
 
 struct client {
-    const char *host;
-    const char *port;
+    struct cli_server server;
     FILE *stream;
     bool raw;       /* not for a terminal: bulks as they are */
     bool had_error; /* the reply, or a part of it, was an error */
 };
 
-enum rc cli_connect(const char *host, const char *port, int *ret_fd, struct err *err)
+void cli_server_init(struct cli_server *server)
 {
+    const char *password = getenv("TERRACE_AUTH");
+    *server = (struct cli_server){.host = "127.0.0.1", .port = "7379"};
+    if (password && password[0])
+        server->password = password;
+}
+
+bool cli_server_option(struct cli_server *server, const char *name, const char *value)
+{
+    if (strcmp(name, "-h") == 0)
+        server->host = value;
+    else if (strcmp(name, "-p") == 0)
+        server->port = value;
+    else if (strcmp(name, "-a") == 0)
+        server->password = value;
+    else if (strcmp(name, "--user") == 0)
+        server->user = value;
+    else
+        return false;
+    return true;
+}
+
+static bool all_send(int fd, struct bytes bytes)
+{
+    while (bytes.len > 0) {
+        ssize_t sent = send(fd, bytes.ptr, bytes.len, MSG_NOSIGNAL);
+        if (sent < 0 && errno == EINTR)
+            continue;
+        if (sent < 0)
+            return false;
+        bytes = bytes_of(bytes.ptr + sent, bytes.len - (size_t)sent);
+    }
+    return true;
+}
+
+/* The reply is a short line; nothing comes behind it. */
+static enum rc auth_say(const struct cli_server *server, int fd, struct err *err)
+{
+    struct resp_out out;
+    char line[ERR_TEXT_BYTES];
+    size_t len = 0;
+    resp_out_init(&out, SIZE_MAX);
+    resp_add_array(&out, server->user ? 3 : 2);
+    resp_add_text(&out, "AUTH");
+    if (server->user)
+        resp_add_text(&out, server->user);
+    resp_add_text(&out, server->password);
+    bool good = !out.failed && all_send(fd, buf_bytes(&out.buf));
+    resp_out_done(&out);
+    while (good && len < sizeof line && (len == 0 || line[len - 1] != '\n')) {
+        ssize_t got = recv(fd, line + len, sizeof line - len, 0);
+        good = got > 0 || (got < 0 && errno == EINTR);
+        len += got > 0 ? (size_t)got : 0;
+    }
+    if (!good)
+        return err_set(err, RC_IO, "the server closed the connection");
+    if (line[0] == '+')
+        return RC_OK;
+    return err_set(err, RC_INVALID, "the server refused the password: %.*s",
+                   (int)strcspn(line, "\r\n") - 1, line + 1);
+}
+
+enum rc cli_connect(const struct cli_server *server, int *ret_fd, struct err *err)
+{
+    const char *host = server->host, *port = server->port;
     struct addrinfo hints = {.ai_socktype = SOCK_STREAM};
     struct addrinfo *address = NULL;
     int found = getaddrinfo(host, port, &hints, &address);
@@ -47,14 +110,18 @@ enum rc cli_connect(const char *host, const char *port, int *ret_fd, struct err 
     freeaddrinfo(address);
     if (fd < 0)
         return err_set(err, RC_IO, "could not connect to %s:%s: %s", host, port, strerror(error));
-    *ret_fd = fd;
-    return RC_OK;
+    enum rc rc = server->password ? auth_say(server, fd, err) : RC_OK;
+    if (rc != RC_OK)
+        close(fd);
+    else
+        *ret_fd = fd;
+    return rc;
 }
 
 static enum rc client_connect(struct client *client, struct err *err)
 {
     int fd;
-    enum rc rc = cli_connect(client->host, client->port, &fd, err);
+    enum rc rc = cli_connect(&client->server, &fd, err);
     if (rc != RC_OK)
         return rc;
     client->stream = fdopen(fd, "r+");
@@ -158,16 +225,10 @@ static enum rc reply_print(struct client *client, int depth, struct err *err)
     return rc;
 }
 
-/* Takes -h and -p from argv[*at]. */
+/* Takes what says which server from argv[*at]. */
 static bool option_take(struct client *client, int argc, char **argv, int *at)
 {
-    if (*at + 1 >= argc)
-        return false;
-    if (strcmp(argv[*at], "-h") == 0)
-        client->host = argv[*at + 1];
-    else if (strcmp(argv[*at], "-p") == 0)
-        client->port = argv[*at + 1];
-    else
+    if (*at + 1 >= argc || !cli_server_option(&client->server, argv[*at], argv[*at + 1]))
         return false;
     *at += 2;
     return true;
@@ -175,9 +236,10 @@ static bool option_take(struct client *client, int argc, char **argv, int *at)
 
 int cli_client(int argc, char **argv)
 {
-    struct client client = {.host = "127.0.0.1", .port = "7379", .raw = !isatty(STDOUT_FILENO)};
+    struct client client = {.raw = !isatty(STDOUT_FILENO)};
     struct err err = {0};
     int at = 0;
+    cli_server_init(&client.server);
     while (option_take(&client, argc, argv, &at))
         continue;
     if (at >= argc || argv[at][0] == '-')

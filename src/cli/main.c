@@ -56,15 +56,17 @@ static int help(void)
         printf("  terrace %-8s %s\n                   %s\n", subs[i].name, subs[i].args,
                subs[i].help);
     printf("\nOn a running server (default 127.0.0.1, port 7379):\n"
-           "  terrace [-h HOST] [-p PORT] COMMAND [ARG]...\n"
-           "  terrace ping|info [-h HOST] [-p PORT]\n"
-           "  terrace bench [-h HOST] [-p PORT] [-c 50] [-P 16] [-n 100000] [-d 64] [-r 100000] "
+           "  terrace [-h HOST] [-p PORT] [-a PASSWORD] [--user NAME] COMMAND [ARG]...\n"
+           "  terrace ping|info [the same options]\n"
+           "  terrace bench [the same options] [-c 50] [-P 16] [-n 100000] [-d 64] [-r 100000] "
            "[TEST,...]\n"
            "      requests a second and latencies, with -c connections, -P requests in a batch,\n"
            "      -n requests a test, values of -d bytes and -r different keys, \"bench:...\";\n"
            "      all of these tests, or some: ");
     cli_bench_tests_print();
-    printf("\n\nCommands of this server:\n");
+    printf("\n  The environment variable TERRACE_AUTH gives the password as well, and no list of\n"
+           "  processes shows it; -a comes before it.\n"
+           "\nCommands of this server:\n");
     for (size_t i = 0; i < ARRAY_LEN(commands); i++)
         printf("  %s %s\n      %s\n", commands[i].name, commands[i].syntax, commands[i].summary);
     printf("\n  inspect --key takes a key as text, or its bytes as 0x and hex digits.\n");

@@ -71,7 +71,7 @@ enum rc sink_ping(struct sink *sink, struct err *err)
 /* ---- names ---- */
 
 /* What both databases can take: MySQL's names are of the basic plane and end in no space. */
-static enum rc check_name(struct bytes name, const char *what, struct err *err)
+enum rc sink_check_name(struct bytes name, const char *what, struct err *err)
 {
     if (name.len == 0 || name.len > SINK_NAME_BYTES_MAX)
         return err_set(err, RC_INVALID, "the name of a %s has to have 1 to %d bytes", what,
@@ -104,9 +104,9 @@ static enum rc check_table(const struct sink_table *table, struct err *err)
 {
     if (table->column_count < 1 || table->column_count > SINK_COLUMNS_MAX)
         return err_set(err, RC_INVALID, "a table has 1 to %d columns", SINK_COLUMNS_MAX);
-    enum rc rc = check_name(table->name, "table", err);
+    enum rc rc = sink_check_name(table->name, "table", err);
     for (size_t i = 0; i < table->column_count && rc == RC_OK; i++)
-        rc = check_name(table->column[i].name, "column", err);
+        rc = sink_check_name(table->column[i].name, "column", err);
     return rc;
 }
 
@@ -259,7 +259,7 @@ enum rc sink_describe(struct sink *sink, struct bytes name, struct sink_table **
                       struct err *err)
 {
     const struct sink_def *def;
-    enum rc rc = check_name(name, "table", err);
+    enum rc rc = sink_check_name(name, "table", err);
     if (rc == RC_OK)
         rc = connect_first(sink, err);
     if (rc == RC_OK)
@@ -297,9 +297,9 @@ enum rc sink_add_column(struct sink *sink, struct bytes table, const struct sink
                         struct err *err)
 {
     ASSERT(column->type != SINK_OTHER);
-    enum rc rc = check_name(table, "table", err);
+    enum rc rc = sink_check_name(table, "table", err);
     if (rc == RC_OK)
-        rc = check_name(column->name, "column", err);
+        rc = sink_check_name(column->name, "column", err);
     if (rc == RC_OK)
         rc = connect_first(sink, err);
     return rc == RC_OK ? sink->ops->add_column(sink, table, column, err) : rc;

@@ -68,6 +68,9 @@ struct sink_table {
     size_t index;   /* which has an index of its own; 0: none */
 };
 
+/* What any database can have as a name. */
+enum rc sink_check_name(struct bytes name, const char *what, struct err *err) NODISCARD;
+
 /* ---- changes ---- */
 
 enum sink_kind { SINK_NULL, SINK_INT, SINK_BYTES };
@@ -90,6 +93,11 @@ struct sink_upsert {
     size_t column_count;
     const struct sink_cell *cell; /* row by row */
     size_t row_count;
+    /* Columns that become NULL if the row that is there has anything but 0 in `deleted`: a removed
+     * row keeps its values, and must not get them back with the one that is set now. */
+    const size_t *clear;
+    size_t clear_count;
+    size_t deleted;
 };
 
 /* Sets columns of every row with an older version in which column `where` has this value: what is

@@ -56,6 +56,13 @@ static bool add_mysql_update(const struct sql *sql, const struct sink_upsert *up
     size_t version = sql->table->version;
     if (!add(sql->to, " ON DUPLICATE KEY UPDATE "))
         return false;
+    for (size_t i = 0; i < upsert->clear_count; i++) /* before `deleted` is assigned */
+        if (!add_column(sql, "", upsert->clear[i], "=IF((") ||
+            !add_column(sql, "", version, " IS NULL OR ") ||
+            !add_column(sql, "", version, "<VALUES(") || !add_column(sql, "", version, ")) AND ") ||
+            !add_column(sql, "", upsert->deleted, "<>0,NULL,") ||
+            !add_column(sql, "", upsert->clear[i], "),"))
+            return false;
     for (size_t i = 1; i <= upsert->column_count; i++) {
         bool is_last = i == upsert->column_count;
         size_t column = is_last ? version : upsert->column[i];
@@ -75,6 +82,11 @@ static bool add_sqlite_update(const struct sql *sql, const struct sink_upsert *u
     const char *before = "";
     if (!add_column(sql, " ON CONFLICT(", 0, ") DO UPDATE SET "))
         return false;
+    for (size_t i = 0; i < upsert->clear_count; i++)
+        if (!add_column(sql, "", upsert->clear[i], "=CASE WHEN t.") ||
+            !add_column(sql, "", upsert->deleted, "<>0 THEN NULL ELSE t.") ||
+            !add_column(sql, "", upsert->clear[i], " END,"))
+            return false;
     for (size_t i = 1; i < upsert->column_count; i++) {
         if (upsert->use[i] == SINK_KEEP && upsert->column[i] != sql->table->version)
             continue;

@@ -19,11 +19,12 @@
 enum {
     CLIENTS_SLICE_NS = 200 * 1000, /* of a turn: then replies leave, as below */
     TURN_BYTES_MAX = 1 << 20,
-    TURN_CALLS_ENOUGH = 64,  /* then replies leave: clients work while the next turn runs */
+    TURN_CALLS_ENOUGH = 192, /* then replies leave: clients work while the next turn runs */
     PREFETCH_KEYS_MAX = 128, /* of a batch */
     PREFETCH_CALL_KEYS_MAX = 16,
     PREFETCH_MEMBER_BYTES_MAX = 64,
 };
+_Static_assert(TURN_CALLS_ENOUGH + BATCH_CALLS_MAX <= TURN_CALLS_MAX, "a turn's calls are noted");
 
 /* ---- parsing ---- */
 
@@ -41,6 +42,17 @@ static bool args_reserve(struct server *server, size_t more)
     return true;
 }
 
+/* A pipeline is mostly one command again and again. */
+static const struct cmd *call_cmd(const struct server *server, const struct bytes *argv,
+                                  size_t argc)
+{
+    const struct call *before = server->call_count ? &server->call[server->call_count - 1] : NULL;
+    if (before && before->cmd && !(before->cmd->flags & CMD_CONTAINER) &&
+        bytes_eq(before->argv[0], argv[0]) && before->cmd->name[argv[0].len] == 0)
+        return before->cmd; /* and not the subcommand of a container */
+    return cmd_find(server->cmds, argv, argc);
+}
+
 /* False: there is no room in this batch. */
 static bool call_add(struct server *server, struct conn *conn, size_t in_start)
 {
@@ -53,7 +65,7 @@ static bool call_add(struct server *server, struct conn *conn, size_t in_start)
         argv[i] = bytes_of(conn->in.ptr + parser->arg[i].offset, parser->arg[i].len);
     *call =
         (struct call){.conn = conn, .argv = argv, .argc = parser->arg_count, .in_start = in_start};
-    call->cmd = cmd_find(server->cmds, argv, call->argc);
+    call->cmd = call_cmd(server, argv, call->argc);
     server->arg_count += call->argc;
     server->call_count++;
     conn->batch_calls++;
@@ -140,12 +152,16 @@ static void batch_prefetch_rows(struct server *server)
     uint8_t id[BATCH_CALLS_MAX][KEY_ID_BYTES];
     uint8_t member[BATCH_CALLS_MAX][PREFETCH_MEMBER_BYTES_MAX];
     size_t count = 0;
+    const struct call *last = NULL; /* whose rows the last of `row` are */
     for (size_t i = 0; i < server->call_count; i++) {
         const struct call *call = &server->call[i];
         unsigned flags = call->cmd ? call->cmd->flags & (CMD_ROW2 | CMD_ZROW2 | CMD_ZROW3) : 0;
         size_t at = flags & CMD_ZROW3 ? 3 : 2;
-        if (flags == 0 || call->argc <= at ||
-            !key_peek_rows(call->conn->ns, call->argv[1], id[count], &row[count].group))
+        if (flags == 0 || call->argc <= at)
+            continue;
+        if (last && call->conn->ns == last->conn->ns && bytes_eq(call->argv[1], last->argv[1]))
+            row[count].group = row[count - 1].group;
+        else if (!key_peek_rows(call->conn->ns, call->argv[1], id[count], &row[count].group))
             continue;
         struct bytes suffix = call->argv[at];
         if (!(flags & CMD_ROW2)) { /* 0x00 ‖ member */
@@ -156,6 +172,7 @@ static void batch_prefetch_rows(struct server *server)
             suffix = bytes_of(member[count], suffix.len + 1);
         }
         row[count++].suffix = suffix;
+        last = call;
     }
     if (count > 1)
         store_prefetch_rows(server->store, row, count);
@@ -172,13 +189,17 @@ static void batch_prefetch(struct server *server)
             continue;
         size_t found = cmd_keys(call->cmd, call->argv, call->argc, key, PREFETCH_CALL_KEYS_MAX);
         for (size_t k = 0; k < found && k < PREFETCH_CALL_KEYS_MAX && count < PREFETCH_KEYS_MAX;
-             k++)
-            group[count++] = (struct store_group){call->conn->ns->meta, call->argv[key[k]]};
+             k++) {
+            struct store_group one = {call->conn->ns->meta, call->argv[key[k]]};
+            if (count == 0 || one.prefix != group[count - 1].prefix ||
+                !bytes_eq(one.key, group[count - 1].key)) /* many push to one list */
+                group[count++] = one;
+        }
     }
-    if (count > 1) {
+    if (count > 1)
         store_prefetch(server->store, group, count);
+    if (server->call_count > 1)
         batch_prefetch_rows(server);
-    }
 }
 
 /* ---- running ---- */
@@ -357,6 +378,7 @@ bool server__clients(void *arg, bool room)
     struct server *server = arg;
     uint64_t end_ns = 0;
     server->kv.now_ms = clock_unix_ms(server->clock);
+    blocked_run(server); /* woken by tasks of this turn */
     while (server->queued_first) {
         batch_fill(server);
         if (server->call_count == 0)
@@ -407,6 +429,7 @@ static void turn_take_back(struct server *server, enum rc rc, const struct err *
     }
     resp_out_done(&error);
     buf_cut(&server->effects.buf, 0);
+    server__ears_wake(server);
 }
 
 /* Durability always: the turn's replies, reads included, leave when its last LSN is durable. */

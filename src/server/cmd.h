@@ -41,6 +41,8 @@ enum cmd_flags {
     CMD_ZROW3 = 1 << 16, /* argument 3 */
     CMD_STORE = 1 << 17, /* STORE and a key may stand among the arguments; the last one counts */
     CMD_ALONE = 1 << 18, /* refused inside a MULTI */
+    /* What it does or tells is not in the store, and cannot be undone: an EXEC runs it last. */
+    CMD_OUTSIDE = 1 << 19,
 };
 
 enum { CMD_NAME_BYTES = 48 }; /* of "CONTAINER|SUBCOMMAND" and a NUL */
@@ -71,6 +73,8 @@ struct cmd_ctx {
     struct err *err;
     struct request *request; /* NULL: it runs directly, and has not waited */
     bool in_exec;            /* it is one of a MULTI's */
+    bool late;               /* CMD_OUTSIDE in an EXEC: the others have run */
+    uint64_t message_seq;    /* late: the last message that was collected before its place */
 };
 
 /* ---- for handlers ---- */
@@ -112,8 +116,18 @@ enum rc cmd_timeout(struct cmd_ctx *ctx, size_t arg, uint64_t *ret_ms) NODISCARD
 /* There is nothing to take: wait for changes of these keys, then run from the start again. After
  * timeout_ms (0: never) `give_up` writes the reply. Inside a MULTI, or where waiting is not
  * allowed, that happens at once. The handler returns what this returns. */
-enum rc cmd_block(struct cmd_ctx *ctx, const struct bytes *key, size_t key_count,
-                  uint64_t timeout_ms, void (*give_up)(struct resp_out *reply)) NODISCARD;
+struct cmd_blocking {
+    const struct bytes *key;
+    size_t key_count;
+    enum kv_event type; /* what it takes from: KV_EVENT_LIST, KV_EVENT_ZSET */
+    uint64_t timeout_ms;
+    void (*give_up)(struct resp_out *reply);
+};
+enum rc cmd_block(struct cmd_ctx *ctx, const struct cmd_blocking *wait) NODISCARD;
+/* The key that a command which may block tries as its n-th, n from 0 to key_count: first the one
+ * it was woken for, then those it names. False: leave it out, whoever came before has the turn. */
+bool cmd_key_try(const struct cmd_ctx *ctx, const struct bytes *key, size_t n,
+                 struct bytes *ret_key);
 
 /* Waits until everything committed before is in the engine. RC_OK, at last, or what the handler has
  * to return. */

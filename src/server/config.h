@@ -78,6 +78,9 @@ struct config {
     uint64_t flush_age_ms;
     bool active_expire;
 
+    /* landing */
+    struct config_list land; /* rules, as landing/rule.h reads them */
+
     /* what OBJECT ENCODING answers */
     uint64_t hash_max_listpack_entries, hash_max_listpack_value;
     uint64_t set_max_intset_entries;

@@ -21,6 +21,7 @@ enum config_kind {
     CONFIG_ENGINE, /* const struct engine_ops * */
     CONFIG_EVENTS, /* flags of notify-keyspace-events */
     CONFIG_LIMITS, /* client-output-buffer-limit */
+    CONFIG_RULES,  /* land: every line adds one */
 };
 
 struct config_row {

@@ -6,6 +6,7 @@
 #include <strings.h>
 
 #include "base/mem.h"
+#include "landing/rule.h"
 #include "server/config_int.h"
 #include "types/kv.h"
 #include "types/number.h"
@@ -422,6 +423,43 @@ static void list_text(const struct config_row *row, const struct config *config,
     }
 }
 
+/* ---- landing ---- */
+
+static enum rc rules_set(const struct config_row *row, struct config *config,
+                         const struct bytes *word, size_t word_count, struct err *err)
+{
+    struct config_list *list = field_of(row, config);
+    struct rule_spec *spec;
+    if (word_count == 1 && word[0].len == 0) {
+        list_done(list);
+        return RC_OK;
+    }
+    if (list->count == CONFIG_RULES_MAX)
+        return err_set(err, RC_INVALID, "there must not be more than %d of them", CONFIG_RULES_MAX);
+    enum rc rc = rule_parse(word, word_count, &spec, err);
+    if (rc != RC_OK)
+        return rc;
+    list->text = mem_realloc(list->text, (list->count + 1) * sizeof *list->text);
+    list->text[list->count++] = text_new(spec->text);
+    rule_free(spec);
+    return RC_OK;
+}
+
+/* In a file every rule has a line of its own. */
+static void rules_text(const struct config_row *row, const struct config *config,
+                       enum config_style style, struct buf *to)
+{
+    const struct config_list *list = field_in(row, config);
+    for (size_t i = 0; i < list->count; i++)
+        config__add(to, "%s%s",
+                    i == 0                 ? ""
+                    : style == CONFIG_FILE ? "\nland "
+                                           : "\n",
+                    list->text[i]);
+    if (list->count == 0 && style == CONFIG_FILE)
+        config__add(to, "\"\"");
+}
+
 /* ---- keyspace events ---- */
 
 static const struct event_flag {
@@ -562,6 +600,8 @@ const struct config_kind_ops *config__kind(const struct config_row *row)
         [CONFIG_FIXED] = {"WORD", .many = true, .set = fixed_set, .text = fixed_text},
         [CONFIG_ENGINE] = {"NAME", .set = engine_set, .text = engine_text},
         [CONFIG_EVENTS] = {"FLAGS", .set = events_set, .text = events_text},
+        [CONFIG_RULES] = {"RULE", .many = true, .set = rules_set, .text = rules_text,
+                          .dup = list_dup, .done = list_done},
         [CONFIG_LIMITS] = {"LIMITS", .many = true, .set = limits_set, .text = limits_text},
     };
     return &kinds[row->kind];

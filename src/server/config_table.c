@@ -105,6 +105,11 @@ static const struct config_row rows[] = {
     {"loaders", NULL, "Data", CONFIG_INT, LIVE_NO, FIELD(loader_count), "1", 1, 64,
      .help = "threads that read cold data"},
 
+    {"land", NULL, "Landing", CONFIG_RULES, LIVE_NO, FIELD(land), "",
+     .help = "a rule of landing, one a line: name pattern sink [shape object | shape columns table "
+             "T key K] [db N] [tables N] [batch N] [delay MS] [keep MS] [password-file PATH] "
+             "[flush store-only] [expire delete]; see docs/landing.md"},
+
     {"hash-max-listpack-entries", "hash-max-ziplist-entries", "Encodings", CONFIG_INT, LIVE,
      FIELD(hash_max_listpack_entries), "512", 0, INT64_MAX,
      .help = "OBJECT ENCODING calls a hash with more fields a hashtable"},

@@ -116,6 +116,13 @@ static void conn_unlist(struct conn *conn)
         conn->next->prev = conn->prev;
 }
 
+static void held_remove(struct conn *conn)
+{
+    *(conn->held_prev ? &conn->held_prev->held_next : &conn->server->held) = conn->held_next;
+    if (conn->held_next)
+        conn->held_next->held_prev = conn->held_prev;
+}
+
 void server__conn_close(struct conn *conn)
 {
     struct server *server = conn->server;
@@ -125,7 +132,8 @@ void server__conn_close(struct conn *conn)
     server__multi_end(conn);
     server__subs_done(conn);
     conn_unlist(conn);
-    server->held_count -= conn->hold_count > 0;
+    if (conn->hold_count > 0)
+        held_remove(conn);
     server->monitor_count -= conn->monitor;
     server->conn_count--;
     loop_del(server->loop, &conn->watch);
@@ -136,6 +144,7 @@ void server__conn_close(struct conn *conn)
     mem_free(conn->hold);
     mem_free((void *)conn->name.ptr);
     mem_free(conn);
+    server__accept_again(server);
 }
 
 void server__conn_quit(struct conn *conn)
@@ -206,13 +215,23 @@ void server__conn_push(struct conn *conn, struct bytes bytes)
     server__conn_touch(conn);
 }
 
+static void held_add(struct conn *conn)
+{
+    conn->held_prev = NULL;
+    conn->held_next = conn->server->held;
+    if (conn->held_next)
+        conn->held_next->held_prev = conn;
+    conn->server->held = conn;
+}
+
 void server__conn_hold(struct conn *conn, uint64_t lsn, uint64_t start)
 {
     if (conn->hold_count == conn->hold_cap) {
         conn->hold_cap = conn->hold_cap ? 2 * conn->hold_cap : 4;
         conn->hold = mem_realloc(conn->hold, conn->hold_cap * sizeof *conn->hold);
     }
-    conn->server->held_count += conn->hold_count == 0;
+    if (conn->hold_count == 0)
+        held_add(conn);
     conn->hold[conn->hold_count++] = (struct hold){lsn, start};
 }
 
@@ -225,19 +244,21 @@ static void holds_drop(struct conn *conn, uint64_t durable_lsn)
         return;
     conn->hold_count -= count;
     memmove(conn->hold, conn->hold + count, conn->hold_count * sizeof *conn->hold);
-    conn->server->held_count -= conn->hold_count == 0;
+    if (conn->hold_count == 0)
+        held_remove(conn);
     server__conn_touch(conn);
 }
 
 void server__holds_look(struct server *server)
 {
     uint64_t lsn = store_durable_lsn(server->store);
-    if (server->held_count == 0 || lsn == server->durable_seen_lsn)
+    if (!server->held || lsn == server->durable_seen_lsn)
         return;
     server->durable_seen_lsn = lsn;
-    for (struct conn *conn = server->conns; conn; conn = conn->next)
-        if (conn->hold_count > 0)
-            holds_drop(conn, lsn);
+    for (struct conn *conn = server->held, *next; conn; conn = next) {
+        next = conn->held_next;
+        holds_drop(conn, lsn);
+    }
 }
 
 /* What may leave now. */
@@ -261,6 +282,7 @@ static void conn_send(struct conn *conn)
         }
         conn->out_sent += (size_t)sent;
         conn->server->stats.output_bytes += (uint64_t)sent;
+        conn->server->stats.send_count++;
     }
     if (out_waiting(conn) > 0)
         return;
@@ -348,6 +370,7 @@ static void conn_read(struct conn *conn)
     conn->in.len += (size_t)got;
     conn->last_ms = conn->server->kv.now_ms;
     conn->server->stats.input_bytes += (uint64_t)got;
+    conn->server->stats.read_count++;
     server__conn_queue(conn);
     conn->server->busy = true;
 }

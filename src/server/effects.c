@@ -17,7 +17,7 @@
 #include "base/banned.h"
 
 enum effect_kind { EFFECT_CHANGED, EFFECT_FLUSHED, EFFECT_PUBLISH };
-enum { EFFECTS_BYTES_MAX = 1024 * 1024 * 1024, EFFECTS_KEPT_BYTES = 64 * 1024 };
+enum { EFFECTS_KEPT_BYTES = 64 * 1024 };
 
 struct held_effects { /* of a turn that is not durable yet */
     struct held_effects *next;
@@ -45,6 +45,7 @@ struct changed { /* the fixed part of EFFECT_CHANGED and EFFECT_FLUSHED */
     unsigned notify;
     struct ns *ns;
     const char *event;
+    uint64_t seq;
     uint32_t key_len;
 };
 
@@ -63,6 +64,7 @@ void server__key_changed(void *arg, struct ns *ns, struct bytes key, enum kv_eve
                               .notify = server->notify,
                               .ns = ns,
                               .event = event,
+                              .seq = ++server->message_seq,
                               .key_len = (uint32_t)key.len};
     if (!server->collecting)
         return;
@@ -70,7 +72,7 @@ void server__key_changed(void *arg, struct ns *ns, struct bytes key, enum kv_eve
     if (!buf_reserve(buf, sizeof changed + key.len) || !buf_add(buf, &changed, sizeof changed) ||
         !buf_add_bytes(buf, key)) {
         /* Nobody may miss a change of a watched key. */
-        server__ear_touch(server, ns, key, exists);
+        server__ear_touch(server, ns, key, kind, exists);
         lost();
     }
 }
@@ -88,6 +90,7 @@ void server__ns_flushed(void *arg, struct ns *ns, bool swapped)
 struct publish { /* the fixed part of EFFECT_PUBLISH */
     uint8_t kind;
     enum sub_kind sub;
+    uint64_t seq;
     uint32_t channel_len, message_len;
 };
 
@@ -96,6 +99,7 @@ void server__publish_later(struct server *server, enum sub_kind kind, struct byt
 {
     struct publish publish = {.kind = EFFECT_PUBLISH,
                               .sub = kind,
+                              .seq = ++server->message_seq,
                               .channel_len = (uint32_t)channel.len,
                               .message_len = (uint32_t)message.len};
     struct buf *buf = &server->effects.buf;
@@ -143,7 +147,7 @@ void server__effects_touch(struct server *server, size_t from)
         case EFFECT_CHANGED:
             at = changed_read(&effects->buf, at, &changed, &key);
             if (!(changed.class & (KV_EVENT_MISS | KV_EVENT_NEW)))
-                server__ear_touch(server, changed.ns, key, changed.exists);
+                server__ear_touch(server, changed.ns, key, changed.class, changed.exists);
             break;
         case EFFECT_FLUSHED:
             at = changed_read(&effects->buf, at, &changed, &key);
@@ -166,12 +170,12 @@ static void event_send(struct server *server, const struct changed *changed, str
     if (changed->notify & CONFIG_NOTIFY_KEYSPACE) {
         if (buf_printf(&channel, "__keyspace@%u__:", changed->ns->index) &&
             buf_add_bytes(&channel, key))
-            pubsub_deliver(server, SUB_CHANNEL, buf_bytes(&channel), event);
+            pubsub_deliver(server, SUB_CHANNEL, changed->seq, buf_bytes(&channel), event);
     }
     buf_cut(&channel, 0);
     if (changed->notify & CONFIG_NOTIFY_KEYEVENT) {
         if (buf_printf(&channel, "__keyevent@%u__:%s", changed->ns->index, changed->event))
-            pubsub_deliver(server, SUB_CHANNEL, buf_bytes(&channel), key);
+            pubsub_deliver(server, SUB_CHANNEL, changed->seq, buf_bytes(&channel), key);
     }
 }
 
@@ -191,7 +195,7 @@ void server__effects_deliver(struct server *server, struct effects *effects)
             break;
         default:
             at = publish_read(&effects->buf, at, &publish, &key, &message);
-            pubsub_deliver(server, publish.sub, key, message);
+            pubsub_deliver(server, publish.sub, publish.seq, key, message);
         }
     }
     buf_shrink(&effects->buf, EFFECTS_KEPT_BYTES);
@@ -246,12 +250,14 @@ void server__job_enter(void *arg)
     struct server *server = arg;
     server->job_effects_from = server->effects.buf.len;
     server->collecting = true;
+    landing_lifting(server->landing, false);
 }
 
 void server__job_leave(void *arg, enum rc rc)
 {
     struct server *server = arg;
     server->collecting = false;
+    landing_lifting(server->landing, true);
     if (rc == RC_OK)
         server__effects_touch(server, server->job_effects_from);
     else

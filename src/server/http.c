@@ -13,7 +13,7 @@
 
 #include "base/banned.h"
 
-enum { ANSWER_BYTES_MAX = 16 * 1024 * 1024, ANSWER_WAIT_S = 10, CONNECTIONS_MAX = 64 };
+enum { ANSWER_WAIT_S = 10 };
 
 struct ask { /* a request that waits for the executor; on its thread's stack */
     struct ask *next;
@@ -75,14 +75,15 @@ static bool metrics_ask(struct http *http, struct ask *ask)
 {
     struct timespec end;
     int waited = 0;
-    clock_gettime(CLOCK_REALTIME, &end);
-    end.tv_sec += ANSWER_WAIT_S;
+    uint64_t end_ns = clock_mono_ns(http->server->clock) + ANSWER_WAIT_S * UINT64_C(1000000000);
+    end.tv_sec = (time_t)(end_ns / 1000000000);
+    end.tv_nsec = (long)(end_ns % 1000000000);
     pthread_mutex_lock(&http->lock);
     ask->next = http->asks;
     http->asks = ask;
     task_post(&http->task);
     while (!ask->done && !http->closing && waited == 0)
-        waited = pthread_cond_timedwait(&http->answered, &http->lock, &end);
+        waited = pthread_cond_clockwait(&http->answered, &http->lock, CLOCK_MONOTONIC, &end);
     if (!ask->done)
         ask_remove(http, ask);
     pthread_mutex_unlock(&http->lock);
@@ -123,7 +124,7 @@ static enum MHD_Result request_answer(void *arg, struct MHD_Connection *connecti
     if (strcmp(url, "/metrics") != 0)
         return reply(connection, MHD_HTTP_NOT_FOUND, "text/plain", BYTES("there is /metrics\n"));
     struct ask ask = {0};
-    buf_init(&ask.text, ANSWER_BYTES_MAX);
+    buf_init(&ask.text, HTTP_ANSWER_BYTES_MAX);
     enum MHD_Result result =
         metrics_ask(http, &ask)
             ? reply(connection, MHD_HTTP_OK, "text/plain; version=0.0.4", buf_bytes(&ask.text))
@@ -159,7 +160,7 @@ enum rc http_open(struct server *server, struct http **ret_http, struct err *err
         flags |= MHD_USE_IPv6;
     http->daemon = MHD_start_daemon(flags, (uint16_t)config->http_port, NULL, NULL, request_answer,
                                     http, MHD_OPTION_SOCK_ADDR, address->ai_addr,
-                                    MHD_OPTION_CONNECTION_LIMIT, (unsigned)CONNECTIONS_MAX,
+                                    MHD_OPTION_CONNECTION_LIMIT, (unsigned)HTTP_CONNECTIONS_MAX,
                                     MHD_OPTION_CONNECTION_TIMEOUT, 30u, MHD_OPTION_END);
     int error = errno;
     freeaddrinfo(address);

@@ -24,9 +24,33 @@ static void add(struct info *info, const char *name, uint64_t value)
     info->failed = info->failed || !buf_printf(info->to, "%s:%" PRIu64 "\r\n", name, value);
 }
 
+static void add_int(struct info *info, const char *name, int64_t value)
+{
+    info->failed = info->failed || !buf_printf(info->to, "%s:%" PRId64 "\r\n", name, value);
+}
+
 static void add_text(struct info *info, const char *name, const char *value)
 {
     info->failed = info->failed || !buf_printf(info->to, "%s:%s\r\n", name, value);
+}
+
+/* For what is zero because there is nothing of the kind here; ends with NULL. */
+static void add_zeros(struct info *info, const char *const *name)
+{
+    for (; *name; name++)
+        add(info, *name, 0);
+}
+
+static void add_ratio(struct info *info, const char *name, uint64_t part, uint64_t whole)
+{
+    info->failed = info->failed || !buf_printf(info->to, "%s:%.2f\r\n", name,
+                                               whole ? (double)part / (double)whole : 0.0);
+}
+
+static void add_percent(struct info *info, const char *name, uint64_t part, uint64_t whole)
+{
+    info->failed = info->failed || !buf_printf(info->to, "%s:%.2f%%\r\n", name,
+                                               whole ? 100 * (double)part / (double)whole : 0.0);
 }
 
 static void add_human(struct info *info, const char *name, uint64_t bytes)
@@ -60,8 +84,10 @@ static void add_server(struct info *info)
     add(info, "arch_bits", 8 * sizeof(void *));
     add_text(info, "monotonic_clock", "POSIX clock_gettime");
     add_text(info, "multiplexing_api", "epoll");
+    add_text(info, "atomicvar_api", "c11-builtin");
     add_text(info, "gcc_version", __VERSION__);
     add(info, "process_id", (uint64_t)getpid());
+    add_text(info, "process_supervised", "no");
     add_text(info, "run_id", server->run_id);
     add(info, "tcp_port", server->port);
     add(info, "server_time_usec", info->now_ms * 1000);
@@ -79,9 +105,10 @@ static void add_server(struct info *info)
 
 static void add_clients(struct info *info)
 {
-    uint64_t blocked = 0, in_max = 0, out_max = 0;
+    uint64_t blocked = 0, timed = 0, in_max = 0, out_max = 0;
     for (const struct conn *conn = info->server->conns; conn; conn = conn->next) {
         blocked += conn->parked && server__request_blocked(conn->parked);
+        timed += conn->parked && conn->parked->task.deadline_ns != 0;
         in_max = conn->in.cap > in_max ? conn->in.cap : in_max;
         out_max = conn->out.buf.cap > out_max ? conn->out.buf.cap : out_max;
     }
@@ -91,27 +118,116 @@ static void add_clients(struct info *info)
     add(info, "client_recent_max_input_buffer", in_max);
     add(info, "client_recent_max_output_buffer", out_max);
     add(info, "blocked_clients", blocked);
+    add(info, "blocked_clients_runs", info->server->stats.blocked_runs);
     add(info, "tracking_clients", 0);
-    add(info, "clients_in_timeout_table", 0);
+    add(info, "clients_in_timeout_table", timed);
     add(info, "tasks", tasks_count(info->server->tasks));
 }
 
-static void add_memory(struct info *info)
+static uint64_t clients_bytes(const struct server *server)
 {
-    size_t resident = mem_resident_bytes();
-    add(info, "used_memory", info->stats.hot_bytes);
-    add_human(info, "used_memory_human", info->stats.hot_bytes);
-    add(info, "used_memory_rss", resident);
-    add_human(info, "used_memory_rss_human", resident);
-    add(info, "used_memory_dataset", info->stats.hot_bytes);
-    add(info, "maxmemory", info->stats.hot_bytes_max);
-    add_human(info, "maxmemory_human", info->stats.hot_bytes_max);
-    add_text(info, "maxmemory_policy", "noeviction");
+    uint64_t bytes = 0;
+    for (const struct conn *conn = server->conns; conn; conn = conn->next)
+        bytes += sizeof *conn + conn->in.cap + conn->out.buf.cap + conn->multi.bytes;
+    return bytes;
+}
+
+static void add_memory_scripts(struct info *info)
+{
+    static const char *const none[] = {"used_memory_lua",
+                                       "used_memory_vm_eval",
+                                       "used_memory_scripts_eval",
+                                       "number_of_cached_scripts",
+                                       "number_of_functions",
+                                       "number_of_libraries",
+                                       "used_memory_vm_functions",
+                                       "used_memory_vm_total",
+                                       "used_memory_functions",
+                                       "used_memory_scripts",
+                                       "mem_cluster_links",
+                                       "mem_replication_backlog",
+                                       "mem_clients_slaves",
+                                       "active_defrag_running",
+                                       "mem_total_replication_buffers",
+                                       NULL};
+    add_zeros(info, none);
+    add_human(info, "used_memory_lua_human", 0);
+    add_human(info, "used_memory_vm_total_human", 0);
+    add_human(info, "used_memory_scripts_human", 0);
+}
+
+/* Ratios are of the process: the engine and its caches are in it, used_memory is the data only. */
+static void add_memory_allocator(struct info *info, uint64_t resident)
+{
+    struct mem_stats mem;
+    mem_stats(&mem);
+    add(info, "allocator_allocated", mem.allocated_bytes);
+    add(info, "allocator_active", mem.active_bytes);
+    add_ratio(info, "allocator_frag_ratio", mem.active_bytes, mem.allocated_bytes);
+    add(info, "allocator_frag_bytes", mem.active_bytes - mem.allocated_bytes);
+    if (mem.resident_bytes > 0) {
+        add(info, "allocator_resident", mem.resident_bytes);
+        add_ratio(info, "allocator_rss_ratio", mem.resident_bytes, mem.active_bytes);
+        add_int(info, "allocator_rss_bytes", (int64_t)(mem.resident_bytes - mem.active_bytes));
+        add_ratio(info, "rss_overhead_ratio", resident, mem.resident_bytes);
+        add_int(info, "rss_overhead_bytes", (int64_t)(resident - mem.resident_bytes));
+    }
+    add_ratio(info, "mem_fragmentation_ratio", resident, mem.allocated_bytes);
+    add_int(info, "mem_fragmentation_bytes", (int64_t)(resident - mem.allocated_bytes));
 #ifdef TERRACE_JEMALLOC
     add_text(info, "mem_allocator", "jemalloc");
 #else
     add_text(info, "mem_allocator", "libc");
 #endif
+}
+
+static void add_memory(struct info *info)
+{
+    uint64_t resident = mem_resident_bytes(), used = info->stats.hot_bytes;
+    uint64_t *peak = &info->server->stats.hot_bytes_peak;
+    uint64_t system = (uint64_t)sysconf(_SC_PHYS_PAGES) * (uint64_t)sysconf(_SC_PAGESIZE);
+    *peak = used > *peak ? used : *peak;
+    add(info, "used_memory", used);
+    add_human(info, "used_memory_human", used);
+    add(info, "used_memory_rss", resident);
+    add_human(info, "used_memory_rss_human", resident);
+    add(info, "used_memory_peak", *peak);
+    add_human(info, "used_memory_peak_human", *peak);
+    add_percent(info, "used_memory_peak_perc", used, *peak);
+    add(info, "used_memory_dataset", used);
+    add_percent(info, "used_memory_dataset_perc", used, used);
+    add(info, "total_system_memory", system);
+    add_human(info, "total_system_memory_human", system);
+    add(info, "maxmemory", info->stats.hot_bytes_max);
+    add_human(info, "maxmemory_human", info->stats.hot_bytes_max);
+    add_text(info, "maxmemory_policy", "noeviction");
+    add(info, "mem_clients_normal", clients_bytes(info->server));
+    add(info, "mem_aof_buffer", info->stats.journal.unsynced_bytes);
+    add_memory_scripts(info);
+    add_memory_allocator(info, resident);
+}
+
+/* No process is forked, and no file is ever rewritten. */
+static void add_persistence_forks(struct info *info)
+{
+    static const char *const none[] = {"async_loading",
+                                       "current_cow_peak",
+                                       "current_cow_size",
+                                       "current_cow_size_age",
+                                       "rdb_last_cow_size",
+                                       "aof_rewrite_in_progress",
+                                       "aof_rewrite_scheduled",
+                                       "aof_rewrites",
+                                       "aof_rewrites_consecutive_failures",
+                                       "aof_last_cow_size",
+                                       "module_fork_in_progress",
+                                       "module_fork_last_cow_size",
+                                       NULL};
+    add_zeros(info, none);
+    add_ratio(info, "current_fork_perc", 0, 1);
+    add_int(info, "aof_last_rewrite_time_sec", -1);
+    add_int(info, "aof_current_rewrite_time_sec", -1);
+    add_text(info, "aof_last_bgrewrite_status", "ok");
 }
 
 static void add_persistence(struct info *info)
@@ -122,8 +238,9 @@ static void add_persistence(struct info *info)
     add(info, "rdb_bgsave_in_progress", info->stats.flush_pending_bytes > 0);
     add(info, "rdb_last_save_time", info->server->last_save_ms / 1000);
     add_text(info, "rdb_last_bgsave_status", info->stats.flush_reason[0] ? "err" : "ok");
+    add(info, "rdb_saves", info->stats.flush_unit_count);
     add(info, "aof_enabled", 1);
-    add(info, "aof_rewrite_in_progress", 0);
+    add(info, "aof_current_size", journal->sealed_bytes + journal->segment_bytes);
     add_text(info, "aof_last_write_status", journal->read_only ? "err" : "ok");
     add_text(info, "durability", durability_name(info->server->config->durability));
     add(info, "written_lsn", journal->written_lsn);
@@ -135,6 +252,41 @@ static void add_persistence(struct info *info)
     add(info, "disk_low", journal->disk_low);
     add(info, "recovered_turns", info->stats.recovered_turn_count);
     add(info, "recovered_bytes", info->stats.recovered_bytes);
+    add_persistence_forks(info);
+}
+
+/* There are no replicas, no defragmentation, no tracking, no io threads, no eviction of keys. */
+static void add_stats_none(struct info *info)
+{
+    static const char *const none[] = {"total_net_repl_input_bytes",
+                                       "total_net_repl_output_bytes",
+                                       "sync_full",
+                                       "sync_partial_ok",
+                                       "sync_partial_err",
+                                       "evicted_clients",
+                                       "total_eviction_exceeded_time",
+                                       "current_eviction_exceeded_time",
+                                       "latest_fork_usec",
+                                       "total_forks",
+                                       "migrate_cached_sockets",
+                                       "slave_expires_tracked_keys",
+                                       "active_defrag_hits",
+                                       "active_defrag_misses",
+                                       "active_defrag_key_hits",
+                                       "active_defrag_key_misses",
+                                       "total_active_defrag_time",
+                                       "current_active_defrag_time",
+                                       "tracking_total_keys",
+                                       "tracking_total_items",
+                                       "tracking_total_prefixes",
+                                       "unexpected_error_replies",
+                                       "dump_payload_sanitizations",
+                                       "io_threaded_reads_processed",
+                                       "io_threaded_writes_processed",
+                                       NULL};
+    add_zeros(info, none);
+    add_ratio(info, "instantaneous_input_repl_kbps", 0, 1);
+    add_ratio(info, "instantaneous_output_repl_kbps", 0, 1);
 }
 
 static void add_stats(struct info *info)
@@ -145,6 +297,8 @@ static void add_stats(struct info *info)
     add(info, "instantaneous_ops_per_sec", server->stats.ops_per_s);
     add(info, "total_net_input_bytes", server->stats.input_bytes);
     add(info, "total_net_output_bytes", server->stats.output_bytes);
+    add_ratio(info, "instantaneous_input_kbps", server->stats.input_bytes_per_s, 1024);
+    add_ratio(info, "instantaneous_output_kbps", server->stats.output_bytes_per_s, 1024);
     add(info, "rejected_connections", server->stats.rejected_count);
     add(info, "expired_keys", server->kv.expired_count);
     add(info, "evicted_keys", 0);
@@ -155,8 +309,11 @@ static void add_stats(struct info *info)
     add(info, "pubsubshard_channels", pubsub_topic_count(server->pubsub, SUB_SHARD));
     add(info, "pubsub_messages", server->stats.pubsub_messages);
     add(info, "total_error_replies", server->stats.error_count);
+    add(info, "total_reads_processed", server->stats.read_count);
+    add(info, "total_writes_processed", server->stats.send_count);
     add(info, "commits", info->stats.commit_count);
     add(info, "turns", info->stats.turn_count);
+    add_stats_none(info);
 }
 
 static void add_replication(struct info *info)
@@ -165,8 +322,12 @@ static void add_replication(struct info *info)
     add(info, "connected_slaves", 0);
     add_text(info, "master_failover_state", "no-failover");
     add_text(info, "master_replid", info->server->run_id);
+    add_text(info, "master_replid2", "0000000000000000000000000000000000000000");
     add(info, "master_repl_offset", info->stats.journal.written_lsn);
+    add_int(info, "second_repl_offset", -1);
     add(info, "repl_backlog_active", 0);
+    add(info, "repl_backlog_first_byte_offset", 0);
+    add(info, "repl_backlog_histlen", 0);
 }
 
 static void add_cpu_time(struct info *info, const char *name, struct timeval time)
@@ -182,6 +343,9 @@ static void add_cpu(struct info *info)
     (void)getrusage(RUSAGE_SELF, &usage);
     add_cpu_time(info, "used_cpu_sys", usage.ru_stime);
     add_cpu_time(info, "used_cpu_user", usage.ru_utime);
+    (void)getrusage(RUSAGE_CHILDREN, &usage);
+    add_cpu_time(info, "used_cpu_sys_children", usage.ru_stime);
+    add_cpu_time(info, "used_cpu_user_children", usage.ru_utime);
     (void)getrusage(RUSAGE_THREAD, &usage);
     add_cpu_time(info, "used_cpu_sys_main_thread", usage.ru_stime);
     add_cpu_time(info, "used_cpu_user_main_thread", usage.ru_utime);

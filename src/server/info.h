@@ -7,8 +7,6 @@
 
 struct server;
 
-enum { INFO_BYTES_MAX = 64 * 1024 };
-
 /* The named sections, all without a name. False: no memory. */
 bool info_add(struct server *server, const struct bytes *section, size_t section_count,
               struct buf *to) NODISCARD;

@@ -16,6 +16,7 @@
 #include "base/banned.h"
 
 enum { ACCEPTS_A_TURN = 256 };
+#define ACCEPT_PAUSE_NS UINT64_C(100000000)
 
 union address {
     struct sockaddr any;
@@ -75,6 +76,56 @@ static void client_accept(struct server *server, int fd, const union address *ad
     server__conn_new(server, fd, is_unix);
 }
 
+/* ---- no descriptors, no memory ---- */
+
+static void listeners_watch(struct server *server, unsigned events)
+{
+    for (size_t i = 0; i < server->listener_count; i++)
+        loop_mod(server->loop, &server->listener[i], events);
+}
+
+/* Whoever knocks stays in the queue, and the loop would call us without end. */
+static void accepting_pause(struct server *server, int error)
+{
+    listeners_watch(server, 0);
+    server->accept_again_ns = clock_mono_ns(server->clock) + ACCEPT_PAUSE_NS;
+    if (!server->accept_failing)
+        log_warn("could not accept a connection, others wait until it is possible: %s",
+                 strerror(error));
+    server->accept_failing = true;
+}
+
+void server__accept_again(struct server *server)
+{
+    if (server->accept_again_ns == 0)
+        return;
+    server->accept_again_ns = 0;
+    listeners_watch(server, LOOP_READ);
+}
+
+void server__accept_cron(struct server *server)
+{
+    if (server->accept_again_ns != 0 && clock_mono_ns(server->clock) >= server->accept_again_ns)
+        server__accept_again(server);
+}
+
+/* accept() gave no connection; errno says why. */
+static void accept_failed(struct server *server)
+{
+    switch (errno) {
+    case EAGAIN:
+        if (server->accept_failing)
+            log_info("connections are accepted again");
+        server->accept_failing = false;
+        return;
+    case EINTR:
+    case ECONNABORTED:
+        return;
+    default:
+        accepting_pause(server, errno);
+    }
+}
+
 static void listener_ready(struct loop_watch *watch, unsigned events)
 {
     struct server *server = watch->arg;
@@ -84,8 +135,7 @@ static void listener_ready(struct loop_watch *watch, unsigned events)
         socklen_t len = sizeof address;
         int fd = accept4(watch->fd, &address.any, &len, SOCK_NONBLOCK | SOCK_CLOEXEC);
         if (fd < 0) {
-            if (errno != EAGAIN && errno != EINTR && errno != ECONNABORTED)
-                log_warn("could not accept a connection: %s", strerror(errno));
+            accept_failed(server);
             return;
         }
         client_accept(server, fd, &address);

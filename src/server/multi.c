@@ -3,14 +3,16 @@
  * EXEC runs everything that was queued inside its own commit: all of it is in one frame, or none.
  * A command that fails leaves its error in the reply and the others go on, as in Redis: handlers
  * check before they change. What is not the command's own fault (memory, disk, a cold row) ends the
- * whole EXEC, and its commit is taken back. */
+ * whole EXEC, and its commit is taken back.
+ *
+ * What happens outside the store cannot be taken back (CMD_OUTSIDE: SUBSCRIBE, CLIENT KILL, CONFIG
+ * SET ...): such commands run when all the others have, in their order, and their replies are put
+ * where they belong. */
 #include "server/server_int.h"
 
 #include "base/mem.h"
 
 #include "base/banned.h"
-
-enum { WANT_KEYS_MAX = 1024 };
 
 /* ---- the queue ---- */
 
@@ -75,11 +77,12 @@ enum rc server__multi_queue(struct cmd_ctx *ctx)
 
 void server__multi_want(struct conn *conn)
 {
-    size_t index[WANT_KEYS_MAX];
+    size_t index[REQUEST_WANT_KEYS_MAX];
     for (size_t i = 0; i < conn->multi.count; i++) {
         const struct queued *queued = &conn->multi.queued[i];
-        size_t count = cmd_keys(queued->cmd, queued->argv, queued->argc, index, WANT_KEYS_MAX);
-        for (size_t k = 0; k < count && k < WANT_KEYS_MAX; k++)
+        size_t count =
+            cmd_keys(queued->cmd, queued->argv, queued->argc, index, REQUEST_WANT_KEYS_MAX);
+        for (size_t k = 0; k < count && k < REQUEST_WANT_KEYS_MAX; k++)
             key_want(conn->ns, &queued->argv[index[k]], 1);
     }
 }
@@ -128,7 +131,7 @@ static enum rc watched_check(struct cmd_ctx *ctx)
     return RC_OK;
 }
 
-static bool is_own_fault(enum rc rc)
+bool server__is_own_fault(enum rc rc)
 {
     return rc == RC_INVALID || rc == RC_WRONGTYPE || rc == RC_REPLY || rc == RC_NOT_FOUND ||
            rc == RC_BUSY;
@@ -137,9 +140,15 @@ static bool is_own_fault(enum rc rc)
 struct ran { /* how a queued command ended */
     uint64_t usec;
     enum rc rc;
+    size_t reply_len;
+    /* as it was at its place in the queue, for one that runs later */
+    struct ns *ns;
+    uint8_t proto;
+    uint64_t message_seq;
 };
 
-static enum rc queued_run(struct cmd_ctx *ctx, const struct queued *queued, struct ran *ret_ran)
+static enum rc queued_run(struct cmd_ctx *ctx, const struct queued *queued, bool late,
+                          struct ran *ran)
 {
     size_t from = ctx->reply->buf.len;
     struct cmd_ctx sub = *ctx;
@@ -148,18 +157,20 @@ static enum rc queued_run(struct cmd_ctx *ctx, const struct queued *queued, stru
     sub.argv = queued->argv;
     sub.argc = queued->argc;
     sub.in_exec = true;
+    sub.late = late;
+    sub.message_seq = ran->message_seq;
     ctx->err->text[0] = 0;
     uint64_t start_ns = clock_mono_ns(ctx->server->clock);
     enum rc rc = queued->cmd->run(&sub);
-    if (rc != RC_OK && !is_own_fault(rc))
+    if (rc != RC_OK && !server__is_own_fault(rc))
         return rc;
-    *ret_ran = (struct ran){(clock_mono_ns(ctx->server->clock) - start_ns) / 1000, rc};
+    ran->usec = (clock_mono_ns(ctx->server->clock) - start_ns) / 1000;
+    ran->rc = rc;
     if (rc != RC_OK) {
         resp_out_cut(ctx->reply, from);
         resp_add_error(ctx->reply, rc_prefix(rc), ctx->err->text[0] ? ctx->err->text : rc_text(rc));
     }
-    if (ctx->server->monitor_count > 0 && !(queued->cmd->flags & CMD_ADMIN))
-        monitor_feed(ctx->server, ctx->conn, queued->argv, queued->argc);
+    ran->reply_len = ctx->reply->buf.len - from;
     return RC_OK;
 }
 
@@ -167,13 +178,72 @@ static enum rc queued_run(struct cmd_ctx *ctx, const struct queued *queued, stru
 static void queue_note(struct cmd_ctx *ctx, const struct ran *ran)
 {
     struct server *server = ctx->server;
-    for (size_t i = 0; i < ctx->conn->multi.count; i++) {
-        const struct queued *queued = &ctx->conn->multi.queued[i];
+    struct conn *conn = ctx->conn;
+    struct ns *ns = conn->ns;
+    for (size_t i = 0; i < conn->multi.count; i++) {
+        const struct queued *queued = &conn->multi.queued[i];
+        conn->ns = i + 1 < conn->multi.count ? ran[i + 1].ns : ns; /* as it was after it */
         server__call_stats(server, queued->cmd, ran[i].usec, ran[i].rc);
         server->stats.error_count += ran[i].rc != RC_OK;
         if ((int64_t)ran[i].usec >= server->config->slowlog_log_slower_than_us)
-            slowlog_note(server, ctx->conn, queued->argv, queued->argc, ran[i].usec);
+            slowlog_note(server, conn, queued->argv, queued->argc, ran[i].usec);
+        if (server->monitor_count > 0 && !(queued->cmd->flags & CMD_ADMIN))
+            monitor_feed(server, conn, queued->argv, queued->argc);
     }
+}
+
+/* Those that can be taken back. *ret_outside: there are others. */
+static enum rc inside_run(struct cmd_ctx *ctx, struct ran *ran, bool *ret_outside)
+{
+    struct conn *conn = ctx->conn;
+    for (size_t i = 0; i < conn->multi.count; i++) {
+        const struct queued *queued = &conn->multi.queued[i];
+        ran[i].ns = conn->ns;
+        ran[i].proto = ctx->reply->proto;
+        ran[i].message_seq = ctx->server->message_seq;
+        bool outside = queued->cmd->flags & CMD_OUTSIDE;
+        bool publishes = queued->cmd->run == cmd_publish || queued->cmd->run == cmd_spublish;
+        *ret_outside = *ret_outside || outside;
+        if (outside && !publishes)
+            continue;
+        size_t from = ctx->reply->buf.len;
+        enum rc rc = queued_run(ctx, queued, false, &ran[i]);
+        if (rc != RC_OK)
+            return rc;
+        if (publishes)
+            resp_out_cut(ctx->reply, from);
+    }
+    return RC_OK;
+}
+
+/* The others; the replies, from `from` on, are written again with theirs among them. */
+static enum rc outside_run(struct cmd_ctx *ctx, struct ran *ran, size_t from)
+{
+    struct conn *conn = ctx->conn;
+    struct ns *ns = conn->ns;
+    uint8_t proto = ctx->reply->proto;
+    CLEANUP(buf_done) struct buf inside;
+    buf_init(&inside, SIZE_MAX);
+    if (ctx->reply->failed ||
+        !buf_add(&inside, ctx->reply->buf.ptr + from, ctx->reply->buf.len - from))
+        return err_set(ctx->err, RC_NOMEM, "could not allocate memory for an EXEC");
+    resp_out_cut(ctx->reply, from);
+    size_t at = 0;
+    enum rc rc = RC_OK;
+    for (size_t i = 0; i < conn->multi.count && rc == RC_OK; i++) {
+        const struct queued *queued = &conn->multi.queued[i];
+        if (queued->cmd->flags & CMD_OUTSIDE) {
+            conn->ns = ran[i].ns;
+            conn->out.proto = ctx->reply->proto = ran[i].proto;
+            rc = queued_run(ctx, queued, true, &ran[i]);
+        } else {
+            resp_add_raw(ctx->reply, bytes_of(inside.ptr + at, ran[i].reply_len));
+            at += ran[i].reply_len;
+        }
+    }
+    conn->ns = ns;
+    conn->out.proto = ctx->reply->proto = proto;
+    return rc;
 }
 
 static enum rc queue_run(struct cmd_ctx *ctx)
@@ -181,19 +251,19 @@ static enum rc queue_run(struct cmd_ctx *ctx)
     struct conn *conn = ctx->conn;
     struct ns *ns = conn->ns;
     uint8_t proto = ctx->reply->proto;
-    size_t feed = ctx->server->monitor_feed.len;
+    bool outside = false;
     struct ran *ran = arena_try_alloc(&ctx->kv->arena, conn->multi.count * sizeof *ran);
     if (!ran)
         return err_set(ctx->err, RC_NOMEM, "could not allocate memory for an EXEC");
     resp_add_array(ctx->reply, conn->multi.count);
-    for (size_t i = 0; i < conn->multi.count; i++) {
-        enum rc rc = queued_run(ctx, &conn->multi.queued[i], &ran[i]);
-        if (rc != RC_OK) { /* it runs again from its start, or not at all */
-            conn->ns = ns;
-            conn->out.proto = ctx->reply->proto = proto;
-            buf_cut(&ctx->server->monitor_feed, feed);
-            return rc;
-        }
+    size_t from = ctx->reply->buf.len;
+    enum rc rc = inside_run(ctx, ran, &outside);
+    if (rc == RC_OK && outside)
+        rc = outside_run(ctx, ran, from);
+    if (rc != RC_OK) { /* it runs again from its start, or not at all */
+        conn->ns = ns;
+        conn->out.proto = ctx->reply->proto = proto;
+        return rc;
     }
     queue_note(ctx, ran);
     return RC_OK;
@@ -239,7 +309,7 @@ enum rc cmd_watch(struct cmd_ctx *ctx)
     if (cold)
         return RC_COLD;
     for (size_t i = 1; i < ctx->argc; i++) {
-        if (server__ear_has(ctx->server, conn, ctx->ns, ctx->argv[i]))
+        if (server__ear_has(ctx->server, EAR_WATCH, conn, ctx->ns, ctx->argv[i]))
             continue;
         enum rc rc = key_write(ctx->ns, ctx->argv[i], KEY_ANY, &key, ctx->err);
         if (rc == RC_OK)

@@ -23,6 +23,7 @@ struct topic {
 struct subscription { /* of one client to one topic */
     struct topic *topic;
     struct conn *conn;
+    uint64_t since;                             /* messages up to this one are not for it */
     struct subscription *prev, *next;           /* of the topic */
     struct subscription *conn_prev, *conn_next; /* of the client */
 };
@@ -138,7 +139,7 @@ static struct subscription *subscription_find(const struct conn *conn, enum sub_
 }
 
 /* False: no memory. */
-static bool subscribe(struct conn *conn, enum sub_kind kind, struct bytes name)
+static bool subscribe(struct conn *conn, enum sub_kind kind, struct bytes name, uint64_t since)
 {
     struct pubsub *pubsub = conn->server->pubsub;
     struct topic *topic = topic_find(pubsub, kind, name, NULL);
@@ -147,8 +148,11 @@ static bool subscribe(struct conn *conn, enum sub_kind kind, struct bytes name)
     if (!topic)
         return false;
     struct subscription *sub = mem_alloc(sizeof *sub);
-    *sub = (struct subscription){
-        .topic = topic, .conn = conn, .next = topic->first, .conn_next = conn->subs.first};
+    *sub = (struct subscription){.topic = topic,
+                                 .conn = conn,
+                                 .since = since,
+                                 .next = topic->first,
+                                 .conn_next = conn->subs.first};
     if (sub->next)
         sub->next->prev = sub;
     topic->first = sub;
@@ -202,7 +206,8 @@ size_t pubsub_receivers(struct server *server, enum sub_kind kind, struct bytes 
 }
 
 /* The same bytes go to everybody who speaks the same protocol. */
-static void topic_send(const struct topic *topic, struct bytes channel, struct bytes message)
+static void topic_send(const struct topic *topic, uint64_t seq, struct bytes channel,
+                       struct bytes message)
 {
     struct resp_out out[2];
     for (uint8_t i = 0; i < 2; i++) {
@@ -210,6 +215,8 @@ static void topic_send(const struct topic *topic, struct bytes channel, struct b
         out[i].proto = (uint8_t)(2 + i);
     }
     for (struct subscription *sub = topic->first; sub; sub = sub->next) {
+        if (seq <= sub->since)
+            continue;
         struct resp_out *to = &out[sub->conn->out.proto >= 3];
         if (to->buf.len == 0) {
             resp_add_push(to, topic->kind == SUB_PATTERN ? 4 : 3);
@@ -229,17 +236,17 @@ static void topic_send(const struct topic *topic, struct bytes channel, struct b
     resp_out_done(&out[1]);
 }
 
-void pubsub_deliver(struct server *server, enum sub_kind kind, struct bytes channel,
+void pubsub_deliver(struct server *server, enum sub_kind kind, uint64_t seq, struct bytes channel,
                     struct bytes message)
 {
     const struct pubsub *pubsub = server->pubsub;
     const struct topic *topic = topic_find(pubsub, kind, channel, NULL);
     if (topic)
-        topic_send(topic, channel, message);
+        topic_send(topic, seq, channel, message);
     if (kind == SUB_CHANNEL)
         for (topic = pubsub->patterns; topic; topic = topic->next)
             if (glob_match(topic->name, channel, false))
-                topic_send(topic, channel, message);
+                topic_send(topic, seq, channel, message);
     server->stats.pubsub_messages++;
 }
 
@@ -267,7 +274,8 @@ static void reply_add(struct cmd_ctx *ctx, enum sub_kind kind, bool off, const s
 }
 
 /* Messages go out at the end of a turn, or when it is durable. Those that were published before are
- * for who was subscribed then: they leave first. Others' are not waited for again and again. */
+ * for who was subscribed then: who ends a subscription waits until they have left. Others' are not
+ * waited for again and again. */
 static bool messages_wait(struct cmd_ctx *ctx)
 {
     struct server *server = ctx->server;
@@ -285,11 +293,10 @@ static bool messages_wait(struct cmd_ctx *ctx)
 
 static enum rc subscribe_all(struct cmd_ctx *ctx, enum sub_kind kind)
 {
-    if (messages_wait(ctx))
-        return RC_WAIT;
+    uint64_t since = ctx->late ? ctx->message_seq : ctx->server->message_seq;
     for (size_t i = 1; i < ctx->argc; i++) {
         if (!subscription_find(ctx->conn, kind, ctx->argv[i]) &&
-            !subscribe(ctx->conn, kind, ctx->argv[i]))
+            !subscribe(ctx->conn, kind, ctx->argv[i], since))
             return err_set(ctx->err, RC_NOMEM, "could not allocate memory for a subscription");
         reply_add(ctx, kind, false, &ctx->argv[i]);
     }
@@ -355,9 +362,12 @@ enum rc cmd_sunsubscribe(struct cmd_ctx *ctx)
     return unsubscribe_all(ctx, SUB_SHARD);
 }
 
+/* In an EXEC it runs twice: for the message, in the order of other events, then to count who gets
+ * it. */
 static enum rc publish(struct cmd_ctx *ctx, enum sub_kind kind)
 {
-    server__publish_later(ctx->server, kind, ctx->argv[1], ctx->argv[2]);
+    if (!ctx->late)
+        server__publish_later(ctx->server, kind, ctx->argv[1], ctx->argv[2]);
     resp_add_int(ctx->reply, (int64_t)pubsub_receivers(ctx->server, kind, ctx->argv[1]));
     return RC_OK;
 }

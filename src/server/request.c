@@ -8,8 +8,6 @@
 
 #include "base/banned.h"
 
-enum { SPARE_MAX = 64, WANT_KEYS_MAX = 1024 };
-
 /* ---- life ---- */
 
 static struct request *request_new(struct conn *conn)
@@ -29,6 +27,8 @@ static struct request *request_new(struct conn *conn)
     request->give_up = NULL;
     request->blocked = request->unblocked = request->unblock_error = false;
     request->step = 0;
+    request->land = (struct land_waiter){0};
+    request->state = NULL;
     request->reply.proto = conn->out.proto;
     return request;
 }
@@ -50,11 +50,14 @@ void server__request_free(struct request *request)
 {
     struct server *server = request->conn->server;
     server__ears_free(server, &request->listening);
+    land_waiter_end(&request->land);
+    if (request->state)
+        request->state_free(request->state);
     ahead_forget(request);
     mem_free(request->argv);
     request->argv = NULL;
     resp_out_clear(&request->reply);
-    if (server->spare_count >= SPARE_MAX) {
+    if (server->spare_count >= REQUEST_SPARE_COUNT_MAX) {
         request_destroy(request);
         return;
     }
@@ -110,35 +113,56 @@ bool cmd_has_waited(const struct cmd_ctx *ctx)
     return ctx->request && ctx->request->blocked;
 }
 
-enum rc cmd_block(struct cmd_ctx *ctx, const struct bytes *key, size_t key_count,
-                  uint64_t timeout_ms, void (*give_up)(struct resp_out *reply))
+bool cmd_key_try(const struct cmd_ctx *ctx, const struct bytes *key, size_t n,
+                 struct bytes *ret_key)
+{
+    const struct request *request = ctx->request;
+    *ret_key = n > 0 ? key[n - 1] : request ? request->turn_key : (struct bytes){0};
+    if (n == 0)
+        return ret_key->ptr != NULL;
+    return ctx->in_exec || !(ctx->cmd->flags & CMD_BLOCKING) ||
+           !server__turn_is_others(ctx->server, request, ctx->ns, *ret_key);
+}
+
+static enum rc keys_listen(struct cmd_ctx *ctx, const struct cmd_blocking *wait)
+{
+    struct request *request = ctx->request;
+    struct server *server = ctx->server;
+    for (size_t i = 0; i < wait->key_count; i++) {
+        if (server__ear_has(server, EAR_BLOCK, request, ctx->ns, wait->key[i]))
+            continue;
+        enum rc rc = server__ear_add(server, ctx->ns, wait->key[i], EAR_BLOCK, request,
+                                     &request->listening, ctx->err);
+        if (rc != RC_OK) {
+            server__ears_free(server, &request->listening);
+            return rc;
+        }
+        request->listening->wants = wait->type;
+    }
+    return RC_OK;
+}
+
+enum rc cmd_block(struct cmd_ctx *ctx, const struct cmd_blocking *wait)
 {
     struct request *request = ctx->request;
     struct server *server = ctx->server;
     if (ctx->in_exec) {
-        give_up(ctx->reply);
+        wait->give_up(ctx->reply);
         return RC_OK;
     }
     if (!request)
         return RC_WAIT; /* runs again, as a request */
     if (request->blocked)
         return RC_WAIT; /* it keeps its place */
-    for (size_t i = 0; i < key_count; i++) {
-        if (server__ear_has(server, request, ctx->ns, key[i]))
-            continue;
-        enum rc rc = server__ear_add(server, ctx->ns, key[i], EAR_BLOCK, request,
-                                     &request->listening, ctx->err);
-        if (rc != RC_OK) {
-            server__ears_free(server, &request->listening);
-            return rc;
-        }
-    }
-    request->give_up = give_up;
+    enum rc rc = keys_listen(ctx, wait);
+    if (rc != RC_OK)
+        return rc;
+    request->give_up = wait->give_up;
     request->blocked = true;
     if (server->monitor_count > 0)
         monitor_feed(server, ctx->conn, ctx->argv, ctx->argc);
-    if (timeout_ms > 0)
-        request->task.deadline_ns = clock_mono_ns(server->clock) + timeout_ms * 1000000;
+    if (wait->timeout_ms > 0)
+        request->task.deadline_ns = clock_mono_ns(server->clock) + wait->timeout_ms * 1000000;
     return RC_WAIT;
 }
 
@@ -189,15 +213,16 @@ static enum rc unblocked_run(struct request *request, struct err *err)
 /* Everything that is known to be needed is asked for at once. */
 static void request_want(struct request *request)
 {
-    size_t index[WANT_KEYS_MAX];
+    size_t index[REQUEST_WANT_KEYS_MAX];
     struct conn *conn = request->conn;
     key_want(conn->ns, request->ahead, request->ahead_count);
     if (request->cmd->run == cmd_exec) {
         server__multi_want(conn);
         return;
     }
-    size_t count = cmd_keys(request->cmd, request->argv, request->argc, index, WANT_KEYS_MAX);
-    for (size_t i = 0; i < count && i < WANT_KEYS_MAX; i++)
+    size_t count =
+        cmd_keys(request->cmd, request->argv, request->argc, index, REQUEST_WANT_KEYS_MAX);
+    for (size_t i = 0; i < count && i < REQUEST_WANT_KEYS_MAX; i++)
         key_want(conn->ns, &request->argv[index[i]], 1);
 }
 
@@ -209,6 +234,31 @@ static void run_note(const struct request *request, uint64_t usec, enum rc rc)
     if ((int64_t)usec >= server->config->slowlog_log_slower_than_us &&
         request->cmd->run != cmd_exec)
         slowlog_note(server, request->conn, request->argv, request->argc, usec);
+}
+
+/* It has run: what it did is told, what it needs is asked for. */
+static void request_settle(struct request *request, size_t effects, enum rc rc)
+{
+    struct conn *conn = request->conn;
+    struct server *server = conn->server;
+    if (rc == RC_OK)
+        server__effects_touch(server, effects);
+    else
+        buf_cut(&server->effects.buf, effects);
+    if (rc == RC_COLD) {
+        request_want(request); /* if it has the turn of a key it keeps it */
+        if (landing_wait(server->landing, &request->land, &request->task))
+            task_wait_event(&request->task);
+    } else if (rc != RC_WAIT) {
+        server__ears_free(server, &request->listening); /* it has what it waited for */
+        request->blocked = false;
+    } else if (conn->paused) {
+        task_wait_event(&request->task);
+    } else if (request->blocked && !server__turns_pass(server, request->listening)) {
+        task_wait_event(&request->task);
+    } else {
+        server->busy = true; /* what the handler has asked for may be nothing but another turn */
+    }
 }
 
 static enum rc request_run(struct task *task, struct store *store, struct err *err)
@@ -230,9 +280,13 @@ static enum rc request_run(struct task *task, struct store *store, struct err *e
     resp_out_clear(&request->reply);
     if (request->unblocked)
         return unblocked_run(request, err);
+    if (!server__turn_key(request->listening, &request->turn_key))
+        request->turn_key = (struct bytes){0};
+    server->stats.blocked_runs += request->blocked;
     kv_begin(&server->kv, clock_unix_ms(server->clock));
     uint64_t start_ns = clock_mono_ns(server->clock);
     size_t effects = server->effects.buf.len;
+    landing_run_begin(server->landing);
     server->collecting = true; /* the turn's: they leave in the order of commits */
     enum rc rc = server__dispatch(&ctx);
     server->collecting = false;
@@ -240,19 +294,7 @@ static enum rc request_run(struct task *task, struct store *store, struct err *e
         run_note(request, (clock_mono_ns(server->clock) - start_ns) / 1000, rc);
     if (rc == RC_OK && request->reply.failed)
         rc = err_set(err, RC_NOMEM, "could not allocate memory for the reply");
-    if (rc == RC_OK) {
-        server__ears_free(server, &request->listening); /* it has what it waited for */
-        request->blocked = false;
-        server__effects_touch(server, effects);
-        return rc;
-    }
-    buf_cut(&server->effects.buf, effects);
-    if (rc == RC_COLD)
-        request_want(request);
-    else if (rc == RC_WAIT && (request->blocked || conn->paused))
-        task_wait_event(task);
-    else if (rc == RC_WAIT)
-        server->busy = true; /* what the handler has asked for may be nothing but another turn */
+    request_settle(request, effects, rc);
     return rc;
 }
 
@@ -277,6 +319,8 @@ static void request_done(struct task *task, enum rc rc, const struct err *err)
         else
             resp_add_error(&request->reply, rc_prefix(rc), err->text[0] ? err->text : rc_text(rc));
         server->stats.error_count += rc != RC_TIMEOUT;
+        if (request->give_up && rc != RC_TIMEOUT && !server__is_own_fault(rc))
+            server__ears_wake(server); /* what it took is there again */
     }
     conn->parked = NULL;
     conn->paused = false;

@@ -8,6 +8,7 @@
 #include "base/banned.h"
 
 enum { ARGS_KEPT = 1024, ARGS_FIRST = 8, NUMBER_BYTES_MAX = 20 };
+_Static_assert(RESP_ARG_COUNT_MAX >= 999, "a count of three digits needs no check");
 
 void resp_parser_init(struct resp_parser *parser)
 {
@@ -93,6 +94,26 @@ static enum resp_result length_line(struct resp_parser *parser, const uint8_t *i
     return RESP_REQUEST;
 }
 
+/* Almost every line is a mark and one to three digits. Returns the bytes of such a line, or 0:
+ * length_line() has to look at it. */
+static inline size_t short_line(const uint8_t *line, size_t left, int64_t *ret_number)
+{
+    enum { DIGITS_MAX = 3 };
+    if (UNLIKELY(left < 1 + DIGITS_MAX + 2 || line[1] < '1' || line[1] > '9'))
+        return 0;
+    int64_t number = line[1] - '0';
+    for (size_t i = 2; i < 2 + DIGITS_MAX; i++) {
+        if (line[i] == '\r') {
+            *ret_number = number;
+            return i + 2;
+        }
+        if (line[i] < '0' || line[i] > '9')
+            return 0;
+        number = number * 10 + (line[i] - '0');
+    }
+    return 0;
+}
+
 static enum resp_result bulk_length(struct resp_parser *parser, const uint8_t *in, size_t len,
                                     struct err *err)
 {
@@ -118,9 +139,31 @@ static enum resp_result bulk_length(struct resp_parser *parser, const uint8_t *i
     return RESP_REQUEST;
 }
 
+/* Takes arguments as long as they are ordinary and whole; the rest is array_parse()'s. */
+static void args_take(struct resp_parser *parser, const uint8_t *in, size_t len)
+{
+    size_t at = parser->at, count = parser->arg_count;
+    size_t end = count + (size_t)parser->args_left;
+    if (end > parser->arg_cap)
+        end = parser->arg_cap;
+    while (count < end && at < len && in[at] == '$') {
+        int64_t number = 0;
+        size_t line = short_line(in + at, len - at, &number);
+        if (line == 0 || number > parser->bulk_bytes_max || len - at - line < (size_t)number + 2)
+            break;
+        parser->arg[count++] = (struct resp_arg){at + line, (size_t)number};
+        at += line + (size_t)number + 2;
+    }
+    parser->args_left -= (int64_t)(count - parser->arg_count);
+    parser->arg_count = count;
+    parser->at = at;
+}
+
 static enum resp_result array_parse(struct resp_parser *parser, const uint8_t *in, size_t len,
                                     struct err *err)
 {
+    if (LIKELY(parser->bulk_len < 0 && !parser->limited))
+        args_take(parser, in, len);
     while (parser->args_left > 0) {
         if (parser->bulk_len < 0) {
             enum resp_result result = bulk_length(parser, in, len, err);
@@ -243,6 +286,13 @@ static enum resp_result array_begin(struct resp_parser *parser, const uint8_t *i
 {
     int64_t number = 0;
     bool is_number = false;
+    size_t line = short_line(in + parser->at, len - parser->at, &number);
+    if (LIKELY(line > 0 && !parser->limited)) {
+        parser->at += line;
+        parser->args_left = number;
+        parser->bulk_len = -1;
+        return RESP_REQUEST;
+    }
     enum resp_result result =
         length_line(parser, in, len, "too big mbulk count string", &number, &is_number, err);
     if (result != RESP_REQUEST)

@@ -99,6 +99,27 @@ static enum rc databases_open(struct server *server, struct err *err)
     return names_open(&server->kv, err);
 }
 
+static enum rc landing_open(struct server *server, struct err *err)
+{
+    const struct config_list *rules = &server->config->land;
+    server->landing = landing_new(&(struct landing_options){.kv = &server->kv,
+                                                            .tasks = server->tasks,
+                                                            .clock = server->clock,
+                                                            .enter = server__job_enter,
+                                                            .leave = server__job_leave,
+                                                            .arg = server});
+    for (size_t i = 0; i < rules->count; i++) {
+        struct rule_spec *spec;
+        struct bytes text = bytes_of(rules->text[i], strlen(rules->text[i]));
+        enum rc rc = rule_parse_text(text, &spec, err);
+        if (rc == RC_OK)
+            rc = landing_rule_add(server->landing, spec, true, err);
+        if (rc != RC_OK)
+            return err_prefix(err, "land %s: ", rules->text[i]);
+    }
+    return landing_rules_load(server->landing, err);
+}
+
 static void run_id_draw(char to[41])
 {
     static const char digits[] = "0123456789abcdef";
@@ -154,6 +175,8 @@ enum rc server_new(const struct server_options *options, struct server **ret_ser
     server->signals = (struct loop_watch){
         .fd = options->signal_fd, .events = LOOP_READ, .ready = signal_ready, .arg = server};
     enum rc rc = databases_open(server, err);
+    if (rc == RC_OK)
+        rc = landing_open(server, err);
     if (rc == RC_OK) {
         server->expire = expire_new(&(struct expire_options){.kv = &server->kv,
                                                              .tasks = server->tasks,
@@ -189,6 +212,7 @@ void server_free(struct server *server)
     loop_del(server->loop, &server->signals);
     config_listen(server->config, NULL, NULL);
     expire_free(server->expire);
+    landing_free(server->landing);
     tasks_free(server->tasks);
     server__requests_done(server);
     server__effects_held_done(server);
@@ -217,6 +241,26 @@ uint16_t server_port(const struct server *server)
 
 /* ---- running ---- */
 
+/* What happened a second since the last sample. */
+static uint64_t rate(uint64_t value, uint64_t *sampled, uint64_t ms)
+{
+    uint64_t per_s = (value - *sampled) * 1000 / ms;
+    *sampled = value;
+    return per_s;
+}
+
+static void stats_sample(struct server *server, uint64_t now_ms)
+{
+    uint64_t ms = now_ms - server->stats.ops_sampled_ms;
+    server->stats.ops_per_s =
+        rate(server->stats.command_count, &server->stats.ops_sampled_count, ms);
+    server->stats.input_bytes_per_s =
+        rate(server->stats.input_bytes, &server->stats.input_sampled_bytes, ms);
+    server->stats.output_bytes_per_s =
+        rate(server->stats.output_bytes, &server->stats.output_sampled_bytes, ms);
+    server->stats.ops_sampled_ms = now_ms;
+}
+
 /* A tenth of a second, as often as turns allow. */
 static void server_cron(struct server *server)
 {
@@ -224,12 +268,10 @@ static void server_cron(struct server *server)
     server->kv.now_ms = now_ms;
     if (server->pause_end_ms != 0 && now_ms >= server->pause_end_ms)
         server__pause_end(server);
+    server__accept_cron(server);
     if (now_ms - server->stats.ops_sampled_ms < CRON_MS)
         return;
-    uint64_t count = server->stats.command_count - server->stats.ops_sampled_count;
-    server->stats.ops_per_s = count * 1000 / (now_ms - server->stats.ops_sampled_ms);
-    server->stats.ops_sampled_count = server->stats.command_count;
-    server->stats.ops_sampled_ms = now_ms;
+    stats_sample(server, now_ms);
     if (store_flush_mark(server->store) != server->flush_mark_seen) {
         server->flush_mark_seen = store_flush_mark(server->store);
         server->last_save_ms = now_ms;
@@ -258,6 +300,7 @@ static enum rc server_turn(struct server *server, uint64_t timeout_ns, struct er
     server->busy = false;
     if (tasks_turn(server->tasks))
         server->busy = true;
+    landing_turn(server->landing);
     if (server->flush_asked || server->evict_asked)
         asked_do(server);
     server__holds_look(server);

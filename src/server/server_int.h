@@ -10,6 +10,7 @@
 #pragma once
 
 #include "base/table.h"
+#include "landing/landing.h"
 #include "server/cmd.h"
 #include "server/config.h"
 #include "server/resp.h"
@@ -25,7 +26,6 @@ enum {
     BATCH_CALLS_A_CONN = 16,
     BATCH_ARGS_MAX = 1024, /* held without an allocation */
     TURN_CALLS_MAX = 256,  /* noted; a batch more than a turn takes */
-    LISTENERS_MAX = 17,    /* addresses and a Unix socket */
 };
 
 /* ---- effects: what a command does besides rows and its reply ---- */
@@ -39,6 +39,7 @@ struct effects {
 
 struct key_ear;
 enum ear_kind { EAR_WATCH, EAR_BLOCK };
+enum { EAR_KINDS = 2 };
 struct key_listener { /* one client's interest in one key; embedded or allocated by its owner */
     struct key_ear *ear;
     enum ear_kind kind;
@@ -46,6 +47,7 @@ struct key_listener { /* one client's interest in one key; embedded or allocated
     uint32_t index;
     bool existed, was_dead;
     bool swapped;                     /* SWAPDB has put another namespace there since */
+    unsigned wants;                   /* EAR_BLOCK: the type, as KV_EVENT_LIST */
     void *owner;                      /* struct conn (watch) or struct request (block) */
     struct key_listener *prev, *next; /* of the same key, in order of arrival */
     struct key_listener *owner_next;  /* of the same owner */
@@ -105,6 +107,7 @@ struct conn {
     size_t out_sent; /* of out.buf */
     struct hold *hold;
     size_t hold_count, hold_cap;
+    struct conn *held_prev, *held_next; /* of those with held replies */
     struct request *parked;
     struct ns *ns;
     struct multi multi;
@@ -150,13 +153,17 @@ struct request { /* a command that waits */
     size_t argc;
     struct resp_out reply;
     struct key_listener *listening; /* EAR_BLOCK, by owner_next */
+    struct bytes turn_key;          /* whose turn it has; during a run */
     void (*give_up)(struct resp_out *reply);
     struct bytes *ahead; /* keys of the commands behind it; owned, with the bytes. NULL: none */
     size_t ahead_count;
-    bool blocked;       /* it waits for keys, or for a time: cmd_block() */
-    bool unblocked;     /* by CLIENT UNBLOCK */
-    bool unblock_error; /* CLIENT UNBLOCK ... ERROR */
-    unsigned step;      /* of a command that waits several times */
+    bool blocked;            /* it waits for keys, or for a time: cmd_block() */
+    bool unblocked;          /* by CLIENT UNBLOCK */
+    bool unblock_error;      /* CLIENT UNBLOCK ... ERROR */
+    unsigned step;           /* of a command that waits several times */
+    struct land_waiter land; /* for a lift, or a lander's pass */
+    void *state;             /* of a command that goes on in many commits; NULL: none */
+    void (*state_free)(void *state);
 };
 
 /* ---- the server ---- */
@@ -187,9 +194,12 @@ struct server {
     struct tasks *tasks;
     struct kv kv;
     struct expire *expire;
+    struct landing *landing;
     struct cmd_table *cmds;
     struct loop_watch listener[LISTENERS_MAX];
     size_t listener_count;
+    uint64_t accept_again_ns; /* until then nobody is accepted; 0: everybody is */
+    bool accept_failing;      /* and it was logged */
     struct loop_watch signals;
     uint16_t port;
     uint64_t start_ms;
@@ -200,7 +210,7 @@ struct server {
     uint64_t next_conn_id;
     struct conn *queued_first, *queued_last; /* with input to look at */
     struct conn *touched;                    /* with output to look at */
-    size_t held_count;                       /* connections with replies held back */
+    struct conn *held;                       /* with replies held back */
     uint64_t durable_seen_lsn;
     struct request *spare; /* kept for the next ones; linked by task.next */
     size_t spare_count;
@@ -219,10 +229,12 @@ struct server {
     struct held_effects *held_effects, **held_effects_tail; /* durability always */
     struct table ears;                                      /* keys somebody listens for */
     size_t watch_count, block_count;
+    uint64_t ready_seq;
     bool woken;      /* blocked commands that run before the next one */
     unsigned notify; /* mask of keyspace events; 0: none */
     struct pubsub *pubsub;
-    struct http *http; /* NULL: no port */
+    uint64_t message_seq; /* of the last message or event that was collected */
+    struct http *http;    /* NULL: no port */
     struct slowlog *slowlog;
     struct buf monitor_feed;
     size_t monitor_count;
@@ -240,7 +252,11 @@ struct server {
     struct {
         uint64_t connection_count, rejected_count, command_count, error_count;
         uint64_t input_bytes, output_bytes, pubsub_messages;
+        uint64_t blocked_runs; /* of commands that had blocked, to see whether they can go on */
+        uint64_t read_count, send_count; /* calls that moved bytes */
         uint64_t ops_sampled_count, ops_sampled_ms, ops_per_s;
+        uint64_t input_sampled_bytes, input_bytes_per_s, output_sampled_bytes, output_bytes_per_s;
+        uint64_t hot_bytes_peak;
     } stats;
 };
 
@@ -321,9 +337,20 @@ void server__ears_done(struct server *server);
 enum rc server__ear_add(struct server *server, struct ns *ns, struct bytes key, enum ear_kind kind,
                         void *owner, struct key_listener **list, struct err *err) NODISCARD;
 void server__ears_free(struct server *server, struct key_listener **list);
-bool server__ear_has(struct server *server, const void *owner, struct ns *ns, struct bytes key);
-void server__ear_touch(struct server *server, struct ns *ns, struct bytes key, bool exists);
+bool server__ear_has(struct server *server, enum ear_kind kind, const void *owner, struct ns *ns,
+                     struct bytes key);
+void server__ear_touch(struct server *server, struct ns *ns, struct bytes key, enum kv_event class,
+                       bool exists);
 void server__ear_touch_ns(struct server *server, struct ns *ns, bool swapped);
+/* Changes were taken back: who blocks looks again whether there is something. */
+void server__ears_wake(struct server *server);
+/* It has run and found nothing: the turns it has go to the next. True: one came back at once, and
+ * it has to run again. */
+bool server__turns_pass(struct server *server, const struct key_listener *list);
+/* The key whose turn it has, of several the one that was filled first. False: none. */
+bool server__turn_key(const struct key_listener *list, struct bytes *ret_key);
+bool server__turn_is_others(struct server *server, const struct request *request, struct ns *ns,
+                            struct bytes key);
 struct bytes server__ear_key(const struct key_listener *listener, struct ns **ret_ns);
 
 /* multi.c */
@@ -331,6 +358,7 @@ void server__multi_end(struct conn *conn);  /* the queue and WATCH are forgotten
 void server__multi_want(struct conn *conn); /* names the keys of everything queued */
 /* Queues the command; the reply is written. */
 enum rc server__multi_queue(struct cmd_ctx *ctx) NODISCARD;
+bool server__is_own_fault(enum rc rc); /* the command's; memory and disk are nobody's */
 
 /* pubsub.c */
 struct pubsub *pubsub_new(void);
@@ -338,7 +366,8 @@ void pubsub_free(struct pubsub *pubsub);
 void server__subs_done(struct conn *conn);
 size_t pubsub_topic_count(const struct pubsub *pubsub, enum sub_kind kind);
 size_t pubsub_receivers(struct server *server, enum sub_kind kind, struct bytes channel);
-void pubsub_deliver(struct server *server, enum sub_kind kind, struct bytes channel,
+/* To those who were subscribed before the message got its number. */
+void pubsub_deliver(struct server *server, enum sub_kind kind, uint64_t seq, struct bytes channel,
                     struct bytes message);
 
 /* cmd/cmd_connection.c */
@@ -360,3 +389,6 @@ void server__watch(struct server *server);
 /* listen.c */
 enum rc server__listen(struct server *server, struct err *err) NODISCARD;
 void server__listen_end(struct server *server);
+/* Accepting stops when there are no descriptors: until a connection was closed, or for a moment. */
+void server__accept_again(struct server *server);
+void server__accept_cron(struct server *server);

@@ -7,8 +7,6 @@
 
 #include "base/banned.h"
 
-enum { ARGS_SHOWN_MAX = 32, ARG_SHOWN_BYTES_MAX = 128 };
-
 struct slow {
     struct slow *prev, *next; /* newest first */
     uint64_t id;
@@ -59,23 +57,23 @@ void slowlog_free(struct slowlog *log)
 static struct bytes *args_shown(const struct bytes *argv, size_t argc, struct bytes name,
                                 size_t *ret_argc)
 {
-    char more[ARGS_SHOWN_MAX + 1][48];
-    char text[ARGS_SHOWN_MAX][ARG_SHOWN_BYTES_MAX + 48];
-    struct bytes shown[ARGS_SHOWN_MAX + 1];
-    size_t count = argc < ARGS_SHOWN_MAX ? argc : ARGS_SHOWN_MAX;
+    char more[SLOWLOG_ARG_COUNT_MAX + 1][48];
+    char text[SLOWLOG_ARG_COUNT_MAX][SLOWLOG_ARG_BYTES_MAX + 48];
+    struct bytes shown[SLOWLOG_ARG_COUNT_MAX + 1];
+    size_t count = argc < SLOWLOG_ARG_COUNT_MAX ? argc : SLOWLOG_ARG_COUNT_MAX;
     for (size_t i = 0; i < count; i++) {
         shown[i] = argv[i];
-        if (argc > ARGS_SHOWN_MAX && i == count - 1) {
+        if (argc > SLOWLOG_ARG_COUNT_MAX && i == count - 1) {
             int len = snprintf(more[i], sizeof more[i], "... (%zu more arguments)",
-                               argc - ARGS_SHOWN_MAX + 1);
+                               argc - SLOWLOG_ARG_COUNT_MAX + 1);
             shown[i] = bytes_of(more[i], (size_t)len);
         } else if (cmd_arg_is_secret(argv, argc, i)) {
             shown[i] = BYTES("(redacted)");
-        } else if (argv[i].len > ARG_SHOWN_BYTES_MAX) {
-            memcpy(text[i], argv[i].ptr, ARG_SHOWN_BYTES_MAX);
-            int len = snprintf(text[i] + ARG_SHOWN_BYTES_MAX, 48, "... (%zu more bytes)",
-                               argv[i].len - ARG_SHOWN_BYTES_MAX);
-            shown[i] = bytes_of(text[i], ARG_SHOWN_BYTES_MAX + (size_t)len);
+        } else if (argv[i].len > SLOWLOG_ARG_BYTES_MAX) {
+            memcpy(text[i], argv[i].ptr, SLOWLOG_ARG_BYTES_MAX);
+            int len = snprintf(text[i] + SLOWLOG_ARG_BYTES_MAX, 48, "... (%zu more bytes)",
+                               argv[i].len - SLOWLOG_ARG_BYTES_MAX);
+            shown[i] = bytes_of(text[i], SLOWLOG_ARG_BYTES_MAX + (size_t)len);
         }
     }
     shown[count] = name;

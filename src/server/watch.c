@@ -36,6 +36,8 @@ void server__watch(struct server *server)
     watch->next_ns = now_ns + WATCH_NS;
     store_stats(server->store, &stats);
     watch_journal(watch, &stats.journal);
+    if (stats.hot_bytes > server->stats.hot_bytes_peak)
+        server->stats.hot_bytes_peak = stats.hot_bytes;
     bool failing = stats.flush_reason[0] != 0;
     if (failing && !watch->flush_failing)
         log_warn("could not flush, trying again: %s", stats.flush_reason);

@@ -410,6 +410,7 @@ static enum rc step_done(struct flush *flush, struct err *err)
     flush->status.unit_count++;
     flush->status.row_count += unit->result.row_count;
     flush->status.range_delete_count += unit->result.range_delete_count;
+    flush->status.disk_full = false;
     pthread_mutex_unlock(&flush->lock);
     atomic_store_explicit(&flush->mark_segment, segment, memory_order_release);
     unit_clear(flush);
@@ -615,6 +616,7 @@ static enum outcome step(struct flush *flush)
     if (outcome == OUTCOME_FAILED) {
         flush->status.failure_count++;
         snprintf(flush->status.reason, sizeof flush->status.reason, "%s", err.text);
+        flush->status.disk_full = flush->status.disk_full || err.rc == RC_FULL;
     } else if (outcome == OUTCOME_WORKED) {
         flush->status.reason[0] = '\0';
     }
@@ -802,6 +804,14 @@ void flush_status(struct flush *flush, struct flush_status *ret_status)
     ret_status->pending_bytes = 0;
     for (; journal_sealed_next(flush->options.journal, after, &sealed); after = sealed.number)
         ret_status->pending_bytes += sealed.bytes;
+}
+
+bool flush_disk_full(struct flush *flush)
+{
+    pthread_mutex_lock(&flush->lock);
+    bool full = flush->status.disk_full;
+    pthread_mutex_unlock(&flush->lock);
+    return full;
 }
 
 uint64_t flush_mark_segment(const struct flush *flush)

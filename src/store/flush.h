@@ -86,9 +86,11 @@ struct flush_status {
     bool braked; /* waiting for the engine's pressure to fall */
     bool working;
     char reason[ERR_TEXT_BYTES]; /* of the last failure; empty after a success */
+    bool disk_full;              /* it was a lack of disk, and nothing was flushed since */
 };
 void flush_status(struct flush *flush, struct flush_status *ret_status); /* (any) */
 uint64_t flush_mark_segment(const struct flush *flush);                  /* (any) atomic */
+bool flush_disk_full(struct flush *flush);                               /* (any) */
 
 /* Manual mode: one step. *ret_worked false: nothing to do, braked, or it failed (status.reason).
  * After a failed step the same step is tried again by the next call (with threads: after a

@@ -273,6 +273,28 @@ struct hot_row *hot_row_find(const struct hot *hot, uint32_t slot, struct bytes 
     return table_find(&hot->table, hash, &wanted, NULL);
 }
 
+struct hot_row *hot_row_get(struct hot *hot, uint32_t slot, struct bytes key)
+{
+    struct hot_row *row = hot_row_seen(hot, slot, key);
+    if (!row)
+        row = hot_row_find(hot, slot, key, hot_hash(hot, slot, key));
+    if (row)
+        hot->seen_row = row;
+    return row;
+}
+
+void hot_row_rewrite(struct hot *hot, struct hot_row *row, struct bytes value, uint32_t segment)
+{
+    ASSERT((row->value_bits & (HOT_ROW_LEN | HOT_ROW_TOMB)) == value.len);
+    if (value.len) /* it may be the row's own */
+        memmove(row->bytes + hot_head_key_len(&row->head), value.ptr, value.len);
+    row->value_bits |= HOT_ROW_REF;
+    if (segment <= row->head.segment)
+        return;
+    meter_move(&hot->meter, row->head.segment, segment, row_bytes(row));
+    row->head.segment = segment;
+}
+
 struct hot_row *hot_row_new(uint32_t slot, struct bytes key, struct bytes value, bool tomb,
                             uint32_t segment)
 {
@@ -299,6 +321,8 @@ struct hot_row *hot_row_swap(struct hot *hot, struct hot_row *row, uint64_t hash
     if (old) {
         meter_sub(&hot->meter, old->head.segment, row_bytes(old));
         table_slot_replace(place, row);
+        if (hot->seen_row == old)
+            hot->seen_row = row;
         return old;
     }
     table_insert(&hot->table, hash, row);
@@ -314,6 +338,10 @@ static void entry_unhang(struct hot *hot, struct hot_head *head, uint64_t hash)
     void *found = table_find(&hot->table, hash, &wanted, &place);
     ASSERT(found == head);
     table_remove(&hot->table, hash, place);
+    if ((void *)hot->seen_row == head)
+        hot->seen_row = NULL;
+    if ((void *)hot->seen_group == head)
+        hot->seen_group = NULL;
     struct hot_slot *slot = &hot->slot[wanted.slot];
     slot->entry_count--;
     if (slot->dead) {
@@ -338,6 +366,17 @@ struct hot_group *hot_group_find(const struct hot *hot, uint32_t slot, struct by
 {
     struct hot_key wanted = {slot, key};
     return table_find(&hot->table, hash, &wanted, NULL);
+}
+
+struct hot_group *hot_group_get(struct hot *hot, uint32_t slot, struct bytes key)
+{
+    struct hot_group *group = hot->seen_group;
+    if (group && hot_head_slot(&group->head) == slot && bytes_eq(hot_group_key(group), key))
+        return group;
+    group = hot_group_find(hot, slot, key, hot_hash(hot, slot, key));
+    if (group)
+        hot->seen_group = group;
+    return group;
 }
 
 struct hot_group *hot_group_add(struct hot *hot, uint32_t slot, struct bytes key, uint64_t hash,

@@ -78,8 +78,10 @@ struct hot {
     size_t slot_count;
     struct hot_prefix *prefix;
     size_t prefix_count;
-    uint64_t dead_count;    /* entries of dead slots */
-    struct tree *dead_tree; /* of dropped groups: freed in small steps */
+    struct hot_row *seen_row;     /* found last by hot_row_get(), and still in the table; or NULL */
+    struct hot_group *seen_group; /* found last by hot_group_get(), alike */
+    uint64_t dead_count;          /* entries of dead slots */
+    struct tree *dead_tree;       /* of dropped groups: freed in small steps */
     size_t dead_tree_count, dead_tree_cap;
     /* CLOCK */
     uint64_t hand;
@@ -149,6 +151,16 @@ uint64_t hot_hash(const struct hot *hot, uint32_t slot, struct bytes key);
 
 /* ---- rows ---- */
 struct hot_row *hot_row_find(const struct hot *hot, uint32_t slot, struct bytes key, uint64_t hash);
+/* The same without a hash if it is the one that was asked for last. */
+struct hot_row *hot_row_get(struct hot *hot, uint32_t slot, struct bytes key);
+/* The row, if it is the one that was asked for last; else NULL, whatever the table has. */
+static inline struct hot_row *hot_row_seen(const struct hot *hot, uint32_t slot, struct bytes key)
+{
+    struct hot_row *row = hot->seen_row;
+    return row && hot_head_slot(&row->head) == slot && bytes_eq(hot_row_key(row), key) ? row : NULL;
+}
+/* Puts another value of the same length into a row of the table that is no tombstone. */
+void hot_row_rewrite(struct hot *hot, struct hot_row *row, struct bytes value, uint32_t segment);
 /* Allocates a row that is not in the table; NULL: no memory. */
 struct hot_row *hot_row_new(uint32_t slot, struct bytes key, struct bytes value, bool tomb,
                             uint32_t segment);
@@ -161,6 +173,7 @@ void hot_row_free(struct hot_row *row);
 /* ---- groups ---- */
 struct hot_group *hot_group_find(const struct hot *hot, uint32_t slot, struct bytes key,
                                  uint64_t hash);
+struct hot_group *hot_group_get(struct hot *hot, uint32_t slot, struct bytes key); /* as of rows */
 struct hot_group *hot_group_add(struct hot *hot, uint32_t slot, struct bytes key, uint64_t hash,
                                 bool complete);
 void hot_group_stamp(struct hot *hot, struct hot_group *group, uint32_t segment);

@@ -6,6 +6,8 @@
 
 #include "base/banned.h"
 
+enum { ROW_REWRITE_BYTES_MAX = 512 };
+
 uint8_t store__space(const struct store *store, uint32_t prefix)
 {
     return store->hot.prefix[prefix].space;
@@ -74,8 +76,12 @@ static enum rc change_check(const struct store *store, struct store_group group,
     enum rc rc = commit_check(store, err);
     if (rc != RC_OK)
         return rc;
-    if (!deletes && !(store->begin_flags & STORE_DELETES) && journal_disk_low(store->journal))
+    if (deletes || store->begin_flags & STORE_DELETES)
+        return group_check(store, group, suffix, err);
+    if (journal_disk_low(store->journal))
         return err_set(err, RC_FULL, "%s", rc_text(RC_FULL));
+    if (UNLIKELY(store->disk_full))
+        return err_set(err, RC_FULL, "the disk is full and memory too; only deleting commands run");
     return group_check(store, group, suffix, err);
 }
 
@@ -119,10 +125,10 @@ bool store__cold_injected(struct store *store)
 struct hot_group *store__group(struct store *store, uint32_t prefix, struct bytes key)
 {
     uint32_t slot = slot_of(store, prefix);
-    uint64_t hash = hot_hash(&store->hot, slot, key);
-    struct hot_group *group = hot_group_find(&store->hot, slot, key, hash);
+    struct hot_group *group = hot_group_get(&store->hot, slot, key);
     if (!group)
-        group = hot_group_add(&store->hot, slot, key, hash, store->hot.slot[slot].complete);
+        group = hot_group_add(&store->hot, slot, key, hot_hash(&store->hot, slot, key),
+                              store->hot.slot[slot].complete);
     return group;
 }
 
@@ -130,8 +136,7 @@ enum rc store__group_find(struct store *store, struct store_group group,
                           struct hot_group **ret_group)
 {
     uint32_t slot = slot_of(store, group.prefix);
-    *ret_group =
-        hot_group_find(&store->hot, slot, group.key, hot_hash(&store->hot, slot, group.key));
+    *ret_group = hot_group_get(&store->hot, slot, group.key);
     if (!*ret_group && !store->hot.slot[slot].complete)
         return RC_COLD;
     return RC_OK;
@@ -171,8 +176,8 @@ static enum rc value_pack(struct store *store, uint32_t prefix, struct bytes key
 }
 
 /* A key that is not in the table of an incomplete prefix: the engine may know without a disk. */
-static enum rc row_probe(struct store *store, struct store_group group, uint64_t hash,
-                         struct hot_row **ret_row, struct err *err)
+static enum rc row_probe(struct store *store, struct store_group group, struct hot_row **ret_row,
+                         struct err *err)
 {
     const struct hot_prefix *prefix = &store->hot.prefix[group.prefix];
     if (store->options.always_cold)
@@ -197,7 +202,7 @@ static enum rc row_probe(struct store *store, struct store_group group, uint64_t
     *ret_row = hot_row_new(prefix->slot, group.key, packed, false, 0);
     if (!*ret_row)
         return err_set(err, RC_NOMEM, "could not allocate memory for a row");
-    hot_row_swap(&store->hot, *ret_row, hash);
+    hot_row_swap(&store->hot, *ret_row, hot_hash(&store->hot, prefix->slot, group.key));
     return RC_OK;
 }
 
@@ -205,12 +210,11 @@ static enum rc row_get(struct store *store, struct store_group group, struct byt
                        struct err *err)
 {
     uint32_t slot = slot_of(store, group.prefix);
-    uint64_t hash = hot_hash(&store->hot, slot, group.key);
-    struct hot_row *row = hot_row_find(&store->hot, slot, group.key, hash);
+    struct hot_row *row = hot_row_get(&store->hot, slot, group.key);
     if (!row) {
         if (store->hot.slot[slot].complete)
             return RC_NOT_FOUND;
-        enum rc rc = row_probe(store, group, hash, &row, err);
+        enum rc rc = row_probe(store, group, &row, err);
         if (rc != RC_OK)
             return rc;
     }
@@ -223,19 +227,31 @@ static enum rc row_get(struct store *store, struct store_group group, struct byt
 }
 
 /* Seeks, and remembers where that was. */
-static const struct tree_pos *row_seek(struct store *store, struct hot_group *group,
-                                       struct bytes suffix)
+static struct tree_pos *row_seek(struct store *store, struct hot_group *group, struct bytes suffix)
 {
-    tree_seek(&group->tree, suffix, &store->sought.pos);
-    store->sought.group = NULL;
-    if (suffix.len <= STORE_SOUGHT_BYTES) {
-        store->sought.group = group;
-        store->sought.change = store->change_count;
+    struct tree_pos *pos = &store->sought.pos;
+    bool good = store->sought.group == group && store->sought.change == store->change_count;
+    const struct block *before = good ? pos->block : NULL;
+    if (!before || !store->sought.near || !tree_seek_near(&group->tree, suffix, pos)) {
+        tree_seek(&group->tree, suffix, pos);
+        store->sought.near = before && before == pos->block;
+    }
+    store->sought.group = group;
+    store->sought.change = store->change_count;
+    store->sought.has_suffix = suffix.len <= STORE_SOUGHT_BYTES;
+    if (store->sought.has_suffix) {
         store->sought.suffix_len = suffix.len;
         if (suffix.len > 0)
             memcpy(store->sought.suffix, suffix.ptr, suffix.len);
     }
-    return &store->sought.pos;
+    return pos;
+}
+
+/* A tree was changed at the position: it alone is still good, for what is near. */
+static void row_sought_changed(struct store *store)
+{
+    store->sought.change = ++store->change_count;
+    store->sought.has_suffix = false;
 }
 
 /* Where the last read of this very row has looked, if nothing has changed since. */
@@ -243,7 +259,7 @@ static struct tree_pos *row_sought(struct store *store, struct store_group group
                                    struct bytes suffix)
 {
     const struct hot_group *found = store->sought.group;
-    if (!found || store->sought.change != store->change_count ||
+    if (!found || store->sought.change != store->change_count || !store->sought.has_suffix ||
         !bytes_eq(bytes_of(store->sought.suffix, store->sought.suffix_len), suffix) ||
         hot_head_slot(&found->head) != slot_of(store, group.prefix) ||
         !bytes_eq(hot_group_key(found), group.key))
@@ -302,6 +318,24 @@ enum rc store_get_packed(struct store *store, struct store_group group, struct b
 
 /* ---- changing, without a record ---- */
 
+/* Writes into the row that is there, if it was read a moment ago and takes as many bytes: no
+ * memory, no search. A longer one is not copied. */
+static bool row_rewrite(struct store *store, uint32_t slot, struct bytes key, struct bytes packed)
+{
+    struct hot_row *row = hot_row_seen(&store->hot, slot, key);
+    if (!row || (row->value_bits & (HOT_ROW_LEN | HOT_ROW_TOMB)) != packed.len ||
+        packed.len > ROW_REWRITE_BYTES_MAX)
+        return false;
+    size_t offset = store->keep.len;
+    if (!buf_add_bytes(&store->keep, hot_row_value(row)))
+        return false;
+    hot_row_rewrite(&store->hot, row, packed, store->stamp);
+    struct undo *undo = store__undo_add(store, UNDO_ROW_VALUE);
+    undo->as.row_value.row = row;
+    undo->as.row_value.keep_offset = offset;
+    return true;
+}
+
 enum rc store__row_put(struct store *store, uint32_t prefix, struct bytes key, struct bytes value,
                        bool tomb, struct err *err)
 {
@@ -312,6 +346,8 @@ enum rc store__row_put(struct store *store, uint32_t prefix, struct bytes key, s
             return rc;
     }
     uint32_t slot = slot_of(store, prefix);
+    if (!tomb && row_rewrite(store, slot, key, packed))
+        return RC_OK;
     struct hot_row *row = hot_row_new(slot, key, packed, tomb, store->stamp);
     if (!row)
         return err_set(err, RC_NOMEM, "could not allocate %zu bytes for a row",
@@ -340,12 +376,15 @@ enum rc store__tree_put(struct store *store, uint32_t prefix, struct bytes key, 
     if (rc != RC_OK)
         return rc;
     struct hot_group *group = pos ? store->sought.group : store__group(store, prefix, key);
+    if (!pos)
+        pos = row_seek(store, group, suffix);
     struct tree_old old;
     rc = tree_put_at(&group->tree, &store->hot.meter, store->stamp, suffix, packed, pos,
                      &store->keep, &old);
     if (rc != RC_OK)
         return err_set(err, rc, "could not allocate memory for a row of %zu bytes",
                        suffix.len + packed.len);
+    row_sought_changed(store);
     tree_undo_add(store, group, offset, suffix, old);
     return RC_OK;
 }
@@ -355,6 +394,8 @@ enum rc store__tree_delete(struct store *store, uint32_t prefix, struct bytes ke
                            struct err *err)
 {
     struct hot_group *group = pos ? store->sought.group : store__group(store, prefix, key);
+    if (!pos)
+        pos = row_seek(store, group, suffix);
     struct tree_old old;
     enum rc rc = tree_delete_at(&group->tree, &store->hot.meter, store->stamp, suffix, pos,
                                 &store->keep, &old);
@@ -362,6 +403,7 @@ enum rc store__tree_delete(struct store *store, uint32_t prefix, struct bytes ke
         return err_set(err, rc, "could not allocate memory for a deleted row");
     if (rc != RC_OK)
         return rc;
+    row_sought_changed(store);
     if (!group->tree.root) /* no block is left to carry the stamp */
         hot_group_stamp(&store->hot, group, store->stamp);
     tree_undo_add(store, group, offset, suffix, old);
@@ -376,6 +418,7 @@ void store__group_drop(struct store *store, uint32_t prefix, struct bytes key)
     undo->as.group_drop.tree = group->tree;
     tree_init(&group->tree, true);
     hot_group_stamp(&store->hot, group, store->stamp);
+    store->change_count++;
 }
 
 void store__prefix_drop(struct store *store, uint32_t prefix)
@@ -384,6 +427,7 @@ void store__prefix_drop(struct store *store, uint32_t prefix)
     undo->as.prefix_drop.prefix = prefix;
     undo->as.prefix_drop.slot = hot_prefix_drop(&store->hot, prefix, store->stamp);
     store->prefix_drop_count++;
+    store->change_count++;
 }
 
 void store__counter_add(struct store *store, uint32_t counter, int64_t delta)
@@ -412,7 +456,6 @@ static enum rc record_change(struct store *store, enum record_kind kind, struct 
         return err_set(err, RC_TOO_BIG,
                        "the commit is over its limit of %d bytes, or memory is out",
                        STORE_COMMIT_BYTES_MAX);
-    store->change_count++;
     return RC_OK;
 }
 
@@ -455,8 +498,7 @@ enum rc store_put(struct store *store, struct store_group group, struct bytes su
 static enum rc row_delete(struct store *store, struct store_group group, struct err *err)
 {
     uint32_t slot = slot_of(store, group.prefix);
-    struct hot_row *row =
-        hot_row_find(&store->hot, slot, group.key, hot_hash(&store->hot, slot, group.key));
+    struct hot_row *row = hot_row_get(&store->hot, slot, group.key);
     if (row ? row->value_bits & HOT_ROW_TOMB : store->hot.slot[slot].complete)
         return RC_NOT_FOUND;
     struct record_mark mark;
@@ -568,7 +610,6 @@ enum rc store_prefix_drop(struct store *store, uint32_t prefix, struct err *err)
     if (!record_add(&store->writer, RECORD_DROP_PREFIX, what->space, what->bytes, bytes_of("", 0),
                     bytes_of("", 0), bytes_of("", 0), 0))
         return err_set(err, RC_TOO_BIG, "the commit is over its limit");
-    store->change_count++;
     store__prefix_drop(store, prefix);
     return RC_OK;
 }

@@ -252,7 +252,7 @@ bool store_poll(struct store *store);
 bool store_busy(const struct store *store);
 /* Whether a writer may start; false: park it until store_poll() makes it true. Also asks for the
  * flush that makes room. True as well while changes are refused (read-only, below the disk
- * reserve): the writer gets that error. */
+ * reserve, no disk for that flush): the writer gets that error. */
 bool store_room(struct store *store);
 /* Everything committed so far goes to the engine soon; returns the segment to wait for. */
 uint64_t store_flush_ask(struct store *store);

@@ -160,11 +160,14 @@ bool store_room(struct store *store)
     if (full || dirty > percent(store, DIRTY_PERCENT_ASK))
         room_ask(store);
     /* Two units at most are unflushed: that bounds the time of a start. */
+    store->disk_full = false;
     if (!full && unflushed_bytes(store) <= 2 * store->options.flush_unit_bytes)
         return true;
-    /* While changes are refused anyhow, who asks gets that answer: a full disk may keep the flush
-     * from making room for as long as it is full. */
-    return journal_read_only(store->journal) || journal_disk_low(store->journal);
+    /* A full disk may keep the flush from making room for as long as it is full: then, and while
+     * changes are refused anyhow, who asks gets that answer. */
+    store->disk_full = flush_disk_full(store->flush);
+    return store->disk_full || journal_read_only(store->journal) ||
+           journal_disk_low(store->journal);
 }
 
 static void evict(struct store *store)
@@ -229,8 +232,10 @@ bool store_poll(struct store *store)
         seal_ask(store);
     any = loads_poll(&store->loads) || any;
     loads_pin_limit(&store->loads, percent(store, PINNED_PERCENT_MAX));
-    if (store->hot.dead_count || store->hot.dead_tree_count)
+    if (store->hot.dead_count || store->hot.dead_tree_count) {
         hot_sweep(&store->hot, SWEEP_BUCKETS);
+        store->change_count++;
+    }
     evict(store);
     if (any)
         store->change_count++;

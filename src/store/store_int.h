@@ -23,7 +23,14 @@
 
 /* One change of the turn, and how to take it back. The suffix of a row is not copied: it stands in
  * the turn's record. */
-enum undo_kind { UNDO_ROW, UNDO_TREE, UNDO_GROUP_DROP, UNDO_PREFIX_DROP, UNDO_COUNTER };
+enum undo_kind {
+    UNDO_ROW,
+    UNDO_ROW_VALUE,
+    UNDO_TREE,
+    UNDO_GROUP_DROP,
+    UNDO_PREFIX_DROP,
+    UNDO_COUNTER
+};
 struct undo {
     enum undo_kind kind;
     union {
@@ -31,6 +38,10 @@ struct undo {
             struct hot_row *old; /* owned; NULL: there was none */
             struct hot_row *new; /* in the table */
         } row;
+        struct {
+            struct hot_row *row; /* in the table; it keeps its newer stamp */
+            size_t keep_offset;  /* of the old value, which is as long as the new one */
+        } row_value;
         struct {
             struct hot_group *group;
             size_t suffix_offset; /* in the body of the turn */
@@ -113,14 +124,18 @@ struct store {
     size_t commit_undo_count;
     size_t commit_keep_len;
     uint32_t commit_ordinal;
-    uint64_t change_count; /* of the hot tier's structure: walks look at it */
+    uint64_t change_count; /* of the trees: walks look at it */
+    /* Where the last read or change of a row in a tree was. A change of the same row need not
+     * search, and the next row is often in the same block: lists, queues. */
     struct {
         struct hot_group *group;
         uint64_t change; /* it is good while the store's change count is this */
+        bool near;       /* the last two were in one block: look there first */
+        bool has_suffix; /* `pos` is exactly where the search for this one has ended */
         size_t suffix_len;
         uint8_t suffix[STORE_SOUGHT_BYTES];
         struct tree_pos pos;
-    } sought; /* by the last read: a change of the same row need not search again */
+    } sought;
 
     struct store_counter *counter;
     size_t counter_count;
@@ -140,6 +155,7 @@ struct store {
     struct buf key;          /* engine keys */
     uint64_t asked_segment;  /* a flush up to here was asked for */
     bool stuck;              /* nothing more can be evicted at this mark */
+    bool disk_full;          /* there is no room, and no disk for the flush that would make it */
     uint64_t journal_try_ns; /* when a read-only journal is tried next */
     _Atomic bool notified;   /* shared: atomic */
 

@@ -361,8 +361,10 @@ static enum rc replay_turn(const struct segment_turn *turn, uint64_t segment, vo
     if (rc != RC_NOT_FOUND)
         return rc;
     store__undo_release(store);
-    if (store_busy(store))
+    if (store_busy(store)) {
         hot_sweep(&store->hot, UINT32_MAX);
+        store->change_count++;
+    }
     store->recovered_turn_count++;
     store->recovered_bytes += turn->body.len;
     replay->last_lsn = turn->first_lsn + turn->commit_count - 1;

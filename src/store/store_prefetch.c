@@ -112,10 +112,16 @@ void store_prefetch_rows(struct store *store, const struct store_row *row, size_
         size_t step = count - at < STEP_KEYS ? count - at : STEP_KEYS;
         for (size_t i = 0; i < step; i++) {
             ASSERT(row[i].group.key.len <= STORE_GROUP_KEY_BYTES_MAX);
+            if (i > 0 && row[i].group.key.ptr == row[i - 1].group.key.ptr)
+                continue;
             hash[i] = hot_hash(hot, hot->prefix[row[i].group.prefix].slot, row[i].group.key);
             table_prefetch(&hot->table, hash[i]);
         }
         for (size_t i = 0; i < step; i++) {
+            if (i > 0 && row[i].group.key.ptr == row[i - 1].group.key.ptr) {
+                tree[i] = tree[i - 1];
+                continue;
+            }
             const struct hot_group *group = hot_group_find(
                 hot, hot->prefix[row[i].group.prefix].slot, row[i].group.key, hash[i]);
             tree[i] = group ? &group->tree : NULL;
@@ -128,11 +134,10 @@ void store_prefetch_rows(struct store *store, const struct store_row *row, size_
 
 bool store_peek(struct store *store, struct store_group group, struct bytes *ret_packed)
 {
-    const struct hot *hot = &store->hot;
-    uint32_t slot = hot->prefix[group.prefix].slot;
+    struct hot *hot = &store->hot;
     if (group.key.len > STORE_GROUP_KEY_BYTES_MAX)
         return false;
-    const struct hot_row *row = hot_row_find(hot, slot, group.key, hot_hash(hot, slot, group.key));
+    const struct hot_row *row = hot_row_get(hot, hot->prefix[group.prefix].slot, group.key);
     if (!row || row->value_bits & HOT_ROW_TOMB)
         return false;
     *ret_packed = hot_row_value(row);

@@ -36,12 +36,21 @@ static void undo_row(struct store *store, struct undo *undo)
     hot_row_free(new);
 }
 
+static void undo_row_value(struct store *store, struct hot_row *row, size_t keep_offset)
+{
+    struct bytes old = bytes_of(store->keep.ptr + keep_offset, row->value_bits & HOT_ROW_LEN);
+    hot_row_rewrite(&store->hot, row, old, row->head.segment);
+}
+
 static void undo_one(struct store *store, struct undo *undo)
 {
     struct meter *meter = &store->hot.meter;
     switch (undo->kind) {
     case UNDO_ROW:
         undo_row(store, undo);
+        break;
+    case UNDO_ROW_VALUE:
+        undo_row_value(store, undo->as.row_value.row, undo->as.row_value.keep_offset);
         break;
     case UNDO_TREE:
         tree_undo(&undo->as.tree.group->tree, meter, store->stamp,
@@ -87,6 +96,7 @@ void store__undo_release(struct store *store)
         case UNDO_PREFIX_DROP:
             hot_slot_release(&store->hot, undo->as.prefix_drop.slot);
             break;
+        case UNDO_ROW_VALUE:
         case UNDO_COUNTER:
             break;
         }

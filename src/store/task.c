@@ -410,6 +410,8 @@ static void task_run(struct tasks *tasks, struct task *task)
     }
     if (store_wait(store, &task->waiter))
         task_move(task, &tasks->loading, TASK_LOADING);
+    else if (task->wait == TASK_WAIT_EVENT)
+        task_move(task, &tasks->asleep, TASK_WAITING);
     else
         task_ready(task);
 }

@@ -3,7 +3,8 @@
  * A task's run() is called inside an open commit, on the executor. It reads and changes rows and
  * says how it ended:
  *   RC_OK     through: its changes are committed
- *   RC_COLD   (from the store) its changes are undone; it runs again when what it wanted is loaded
+ *   RC_COLD   its changes are undone; it runs again when what it wanted of the store is loaded. If
+ *             that is nothing, and it called task_wait_event(): when that has happened
  *   RC_WAIT   its changes are committed; it runs again when what it asked for with task_wait_*()
  *             has happened, or, if it asked for nothing, in a later turn
  *   others    its changes are undone and it ends with that error

@@ -62,6 +62,28 @@ void tree_seek(const struct tree *tree, struct bytes suffix, struct tree_pos *re
     ret_pos->index = block_find(at, suffix, &ret_pos->exact);
 }
 
+/* Whether nothing is left of the position's block, or right of it. */
+static bool path_is_edge(const struct tree *tree, const struct tree_pos *pos, bool right)
+{
+    for (uint8_t level = 0; level < tree->height; level++)
+        if (pos->path[level].index != (right ? pos->path[level].node->count - 1 : 0))
+            return false;
+    return true;
+}
+
+bool tree_seek_near(const struct tree *tree, struct bytes suffix, struct tree_pos *pos)
+{
+    bool exact;
+    if (!pos->block)
+        return false;
+    uint16_t index = block_find(pos->block, suffix, &exact);
+    if (!exact && (index == 0 || index == pos->block->count) && !path_is_edge(tree, pos, index > 0))
+        return false;
+    pos->index = index;
+    pos->exact = exact;
+    return true;
+}
+
 /* Goes down to the first or last block below what path[level] points to. */
 static void path_descend(const struct tree *tree, struct tree_pos *pos, uint8_t level, bool last)
 {
@@ -330,7 +352,8 @@ bool tree_done_some(struct tree *tree, struct meter *meter, uint32_t *blocks)
     return tree->root == NULL;
 }
 
-/* Joins a small block with its right or left neighbour under the same parent. */
+/* Joins a small block with its right or left neighbour under the same parent; then the position is
+ * dead. */
 static void path_merge(struct tree *tree, struct tree_pos *pos, struct meter *meter)
 {
     if (tree->height == 0 || pos->block->size > MERGE_BELOW_BYTES)
@@ -348,6 +371,7 @@ static void path_merge(struct tree *tree, struct tree_pos *pos, struct meter *me
         node->live[left] = block->live;
         pos->path[tree->height - 1].index = (uint16_t)(left + 1);
         path_remove(tree, pos, meter);
+        pos->block = NULL;
         return;
     }
 }
@@ -437,7 +461,7 @@ static void pos_gap_set(struct tree *tree, struct tree_pos *pos, bool open)
 
 /* Removes an entry for good. Its open interval, if any, becomes part of the next one. The blocks
  * around the place are stamped: invariant (4). *ret_out (may be NULL: it is freed) takes what was
- * out of line. The position is dead. */
+ * out of line. The position is dead where it has no block any more. */
 static void pos_cut(struct tree *tree, struct meter *meter, uint32_t segment, struct tree_pos *pos,
                     struct block_out **ret_out)
 {
@@ -464,6 +488,7 @@ static void pos_cut(struct tree *tree, struct meter *meter, uint32_t segment, st
             tree->root = NULL;
         else
             path_remove(tree, pos, meter);
+        pos->block = NULL;
     } else {
         path_merge(tree, pos, meter);
     }

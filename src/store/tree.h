@@ -63,6 +63,9 @@ bool tree_done_some(struct tree *tree, struct meter *meter, uint32_t *blocks);
 
 /* The first entry at or above suffix. */
 void tree_seek(const struct tree *tree, struct bytes suffix, struct tree_pos *ret_pos);
+/* The same from a position that is good but somewhere else: in the same block, or beyond the tree's
+ * first or last row. False: it is not so near, and the position is as it was. */
+bool tree_seek_near(const struct tree *tree, struct bytes suffix, struct tree_pos *pos);
 void tree_seek_first(const struct tree *tree, struct tree_pos *ret_pos);
 /* Behind the last entry. */
 void tree_seek_end(const struct tree *tree, struct tree_pos *ret_pos);
@@ -85,7 +88,8 @@ uint64_t tree_rank(const struct tree *tree, const struct tree_pos *pos);
 
 /* Changes. `segment` stamps what they touch. Old inline values are appended to keep. RC_NOMEM
  * leaves everything as it was. `pos`: where tree_seek() of this suffix has been, and nothing has
- * changed since; it is used up. NULL: search. */
+ * changed since. It comes back somewhere near, or without a block where none is near. NULL: search.
+ */
 enum rc tree_put_at(struct tree *tree, struct meter *meter, uint32_t segment, struct bytes suffix,
                     struct bytes value, struct tree_pos *pos, struct buf *keep,
                     struct tree_old *ret_old) NODISCARD;

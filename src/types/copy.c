@@ -30,6 +30,8 @@ enum rc key_copy(const struct key *from, struct key *to, struct err *err)
         rc = key_extra_copy(from, &extra, err);
     if (rc == RC_OK)
         rc = key_remove(to, err);
+    if (rc == RC_OK && to->rule)
+        rc = to->ns->kv->land.key_change(to->ns->kv->land.arg, to, false, false, err);
     if (rc == RC_OK)
         rc = key_create(to, meta->type, err);
     if (rc == RC_OK && has_rows)

@@ -4,21 +4,59 @@
 
 #include "base/banned.h"
 
+/* ---- landing ---- */
+
+/* A field that is not here may be in the database. */
+static enum rc field_missing(const struct key *key, struct bytes field, struct err *err)
+{
+    const struct land_hooks *land = &key->ns->kv->land;
+    return key->whole ? RC_NOT_FOUND : land->field_missing(land->arg, key, field, err);
+}
+
+/* Before the first change of a command: what is refused has changed nothing. `step`: fields are
+ * every step-th of them. */
+static enum rc fields_change(const struct key *key, const struct bytes *field, size_t count,
+                             size_t step, bool removed, struct err *err)
+{
+    const struct land_hooks *land = &key->ns->kv->land;
+    enum rc rc = RC_OK;
+    if (LIKELY(!key->rule))
+        return rc;
+    for (size_t i = 0; rc == RC_OK && i < count; i++)
+        rc = land->field_change(land->arg, key, field[i * step], removed, err);
+    return rc;
+}
+
+/* What the meta row holds besides the head. */
+static struct bytes extra_of(const struct key *key)
+{
+    static const uint8_t whole = KEY_HASH_WHOLE;
+    return key->whole ? bytes_of(&whole, 1) : BYTES("");
+}
+
+enum rc hash_whole_set(struct key *key, struct err *err)
+{
+    ASSERT(key->exists && key->meta.type == TYPE_HASH);
+    key->whole = true;
+    return key_save(key, extra_of(key), err);
+}
+
 /* ---- reading ---- */
 
 enum rc hash_field(const struct key *key, struct bytes field, struct bytes *ret_value,
                    struct err *err)
 {
-    if (!key->exists)
-        return RC_NOT_FOUND;
-    return store_get(key->ns->kv->store, key_rows(key), field, ret_value, err);
+    enum rc rc = RC_NOT_FOUND;
+    if (key->exists)
+        rc = store_get(key->ns->kv->store, key_rows(key), field, ret_value, err);
+    return rc == RC_NOT_FOUND && UNLIKELY(key->rule != NULL) ? field_missing(key, field, err) : rc;
 }
 
 enum rc hash_get(struct ns *ns, struct bytes name, struct bytes field, struct bytes *ret_value,
                  struct err *err)
 {
     struct key key;
-    enum rc rc = key_read(ns, name, TYPE_HASH, &key, err);
+    enum rc rc = key_read_part(ns, name, TYPE_HASH, &key, err);
     if (rc != RC_OK)
         return rc;
     return hash_field(&key, field, ret_value, err);
@@ -43,10 +81,11 @@ enum rc hash_encoding(const struct key *key, const char **ret_name, struct err *
 
 /* ---- writing ---- */
 
-static enum rc find_or_create(struct ns *ns, struct bytes name, struct key *ret_key,
+static enum rc find_or_create(struct ns *ns, struct bytes name, bool whole, struct key *ret_key,
                               struct err *err)
 {
-    enum rc rc = key_write(ns, name, TYPE_HASH, ret_key, err);
+    enum rc rc = whole ? key_write(ns, name, TYPE_HASH, ret_key, err)
+                       : key_write_part(ns, name, TYPE_HASH, ret_key, err);
     if (rc == RC_OK && !ret_key->exists)
         rc = key_create(ret_key, TYPE_HASH, err);
     return rc;
@@ -71,7 +110,7 @@ static enum rc field_put(struct key *key, struct bytes field, struct bytes value
 static enum rc save_and_tell(struct key *key, size_t added, const char *event, struct err *err)
 {
     if (added > 0) {
-        enum rc rc = key_save(key, BYTES(""), err);
+        enum rc rc = key_save(key, extra_of(key), err);
         if (rc != RC_OK)
             return rc;
     }
@@ -83,7 +122,9 @@ enum rc hash_set(struct ns *ns, struct bytes name, const struct bytes *field_val
                  size_t pair_count, size_t *ret_added, struct err *err)
 {
     struct key key;
-    enum rc rc = find_or_create(ns, name, &key, err);
+    enum rc rc = find_or_create(ns, name, false, &key, err);
+    if (rc == RC_OK)
+        rc = fields_change(&key, field_value, pair_count, 2, false, err);
     if (rc != RC_OK)
         return rc;
     size_t added = 0;
@@ -113,15 +154,19 @@ enum rc hash_set_new(struct ns *ns, struct bytes name, struct bytes field, struc
                      bool *ret_added, struct err *err)
 {
     struct key key;
-    enum rc rc = find_or_create(ns, name, &key, err);
+    enum rc rc = find_or_create(ns, name, false, &key, err);
     if (rc != RC_OK)
         return rc;
     rc = field_find(&key, field, err);
+    if (rc == RC_NOT_FOUND && UNLIKELY(key.rule != NULL))
+        rc = field_missing(&key, field, err);
     if (rc == RC_OK)
         *ret_added = false;
     if (rc != RC_NOT_FOUND)
         return rc;
-    rc = field_put(&key, field, value, true, err);
+    rc = fields_change(&key, &field, 1, 1, false, err);
+    if (rc == RC_OK)
+        rc = field_put(&key, field, value, true, err);
     if (rc == RC_OK)
         rc = save_and_tell(&key, 1, "hset", err);
     if (rc == RC_OK)
@@ -144,6 +189,8 @@ enum rc hash_delete(struct ns *ns, struct bytes name, const struct bytes *field,
         if (cold || rc == RC_NOT_FOUND)
             continue;
         if (rc == RC_OK)
+            rc = fields_change(&key, &field[i], 1, 1, true, err);
+        if (rc == RC_OK)
             rc = store_delete(ns->kv->store, key_rows(&key), field[i], err);
         if (rc != RC_OK)
             return rc;
@@ -154,7 +201,7 @@ enum rc hash_delete(struct ns *ns, struct bytes name, const struct bytes *field,
     if (deleted > 0) {
         key.meta.count -= deleted;
         key_changed(&key, KV_EVENT_HASH, "hdel");
-        rc = key_save_or_remove(&key, BYTES(""), err);
+        rc = key_save_or_remove(&key, extra_of(&key), err);
         if (rc != RC_OK)
             return rc;
     }
@@ -170,7 +217,7 @@ static enum rc number_field(struct ns *ns, struct bytes name, struct bytes field
                             struct key *ret_key, struct bytes *ret_value, bool *ret_is_new,
                             struct err *err)
 {
-    enum rc rc = find_or_create(ns, name, ret_key, err);
+    enum rc rc = find_or_create(ns, name, true, ret_key, err);
     if (rc != RC_OK)
         return rc;
     rc = hash_field(ret_key, field, ret_value, err);
@@ -196,7 +243,9 @@ enum rc hash_incr(struct ns *ns, struct bytes name, struct bytes field, int64_t 
         return err_set(err, RC_INVALID, "hash value is not an integer");
     if (__builtin_add_overflow(value, delta, &value))
         return err_set(err, RC_INVALID, "increment or decrement would overflow");
-    rc = field_put(&key, field, bytes_of(text, number_int_text(text, value)), is_new, err);
+    rc = fields_change(&key, &field, 1, 1, false, err);
+    if (rc == RC_OK)
+        rc = field_put(&key, field, bytes_of(text, number_int_text(text, value)), is_new, err);
     if (rc == RC_OK)
         rc = save_and_tell(&key, is_new, "hincrby", err);
     if (rc == RC_OK)
@@ -220,7 +269,9 @@ enum rc hash_incr_float(struct ns *ns, struct bytes name, struct bytes field, lo
     if (isnan(value) || isinf(value))
         return err_set(err, RC_INVALID, "increment would produce NaN or Infinity");
     size_t len = number_long_double_text(to, value);
-    rc = field_put(&key, field, bytes_of(to, len), is_new, err);
+    rc = fields_change(&key, &field, 1, 1, false, err);
+    if (rc == RC_OK)
+        rc = field_put(&key, field, bytes_of(to, len), is_new, err);
     if (rc == RC_OK)
         rc = save_and_tell(&key, is_new, "hincrbyfloat", err);
     if (rc == RC_OK)

@@ -3,7 +3,8 @@
  *   group   the key's (key_rows())
  *   suffix  field
  *   value   value
- * The count of fields is in the meta row, which is written only when that count changes.
+ * The count of fields is in the meta row, which is written only when that count changes. Its extra
+ * is empty, or one byte of bits: KEY_HASH_WHOLE.
  *
  * A caller that found the key with key_read(.., TYPE_HASH, ..) reads its rows himself: one with
  * hash_field(), all with rows_need_all() and a walk over key_rows().
@@ -38,6 +39,9 @@ enum rc hash_incr(struct ns *ns, struct bytes name, struct bytes field, int64_t 
 enum rc hash_incr_float(struct ns *ns, struct bytes name, struct bytes field, long double delta,
                         char to[NUMBER_LONG_DOUBLE_BYTES], size_t *ret_len,
                         struct err *err) NODISCARD;
+
+/* Landing: all fields that the database has are here. The key exists. */
+enum rc hash_whole_set(struct key *key, struct err *err) NODISCARD;
 
 /* As OBJECT ENCODING of Redis with its usual settings. Reads few rows; they may be cold. */
 enum rc hash_encoding(const struct key *key, const char **ret_name, struct err *err) NODISCARD;

@@ -8,6 +8,7 @@
 
 enum {
     ROW_KEPT_BYTES = 64 * 1024, /* of kv->row, between two calls */
+    KEY_OUTLIVE_MS = 5000, /* a database may be away for hours: looked at again, not too often */
     EXPIRY_VALUE_BYTES = KEY_ID_BYTES + 1,
 };
 
@@ -24,8 +25,13 @@ static bool type_fits(uint8_t type, uint8_t wanted)
            (wanted == TYPE_STRING && type == TYPE_STRING_CHUNKED);
 }
 
-enum rc key_write(struct ns *ns, struct bytes name, uint8_t type, struct key *ret_key,
-                  struct err *err)
+/* A hash says in the first byte of its extra what else is to be known of it. */
+static bool is_whole(const struct meta *meta)
+{
+    return meta->type == TYPE_HASH && meta->extra.len > 0 && meta->extra.ptr[0] & KEY_HASH_WHOLE;
+}
+
+static enum rc meta_find(struct ns *ns, struct bytes name, struct key *ret_key, struct err *err)
 {
     struct kv *kv = ns->kv;
     struct bytes packed;
@@ -36,6 +42,8 @@ enum rc key_write(struct ns *ns, struct bytes name, uint8_t type, struct key *re
     ret_key->name = name;
     ret_key->exists = false;
     ret_key->dead = false;
+    ret_key->whole = false;
+    ret_key->rule = NULL;
     ret_key->saved_expire_ms = 0;
     enum rc rc = store_get_packed(kv->store, meta_group(ns, name), BYTES(""), &packed, err);
     if (rc == RC_NOT_FOUND)
@@ -45,21 +53,39 @@ enum rc key_write(struct ns *ns, struct bytes name, uint8_t type, struct key *re
     if (rc != RC_OK)
         return rc;
     ret_key->saved_expire_ms = ret_key->meta.expire_ms;
-    if (UNLIKELY(ret_key->meta.expire_ms != 0 && ret_key->meta.expire_ms <= kv->now_ms)) {
-        ret_key->dead = true;
-        return RC_OK;
-    }
-    if (UNLIKELY(!type_fits(ret_key->meta.type, type)))
-        return err_set(err, RC_WRONGTYPE, "%s", rc_text(RC_WRONGTYPE));
-    ret_key->exists = true;
+    ret_key->whole = is_whole(&ret_key->meta);
+    ret_key->dead = ret_key->meta.expire_ms != 0 && ret_key->meta.expire_ms <= kv->now_ms;
+    ret_key->exists = !ret_key->dead;
     return RC_OK;
 }
 
-enum rc key_read(struct ns *ns, struct bytes name, uint8_t type, struct key *ret_key,
-                 struct err *err)
+static inline enum rc key_find(struct ns *ns, struct bytes name, uint8_t type, bool whole,
+                               struct key *ret_key, struct err *err)
 {
+    enum rc rc = meta_find(ns, name, ret_key, err);
+    if (rc == RC_OK && UNLIKELY(ns->landed))
+        rc = ns->kv->land.found(ns->kv->land.arg, ret_key, whole, err);
+    if (rc == RC_OK && ret_key->exists && UNLIKELY(!type_fits(ret_key->meta.type, type)))
+        return err_set(err, RC_WRONGTYPE, "%s", rc_text(RC_WRONGTYPE));
+    return rc;
+}
+
+enum rc key_write(struct ns *ns, struct bytes name, uint8_t type, struct key *ret_key,
+                  struct err *err)
+{
+    return key_find(ns, name, type, true, ret_key, err);
+}
+
+enum rc key_write_part(struct ns *ns, struct bytes name, uint8_t type, struct key *ret_key,
+                       struct err *err)
+{
+    return key_find(ns, name, type, false, ret_key, err);
+}
+
+static enum rc key_count(enum rc rc, struct key *ret_key)
+{
+    struct ns *ns = ret_key->ns;
     struct kv *kv = ns->kv;
-    enum rc rc = key_write(ns, name, type, ret_key, err);
     if (rc != RC_OK)
         return rc;
     if (ret_key->exists) {
@@ -68,8 +94,22 @@ enum rc key_read(struct ns *ns, struct bytes name, uint8_t type, struct key *ret
     }
     kv->miss_count++;
     if (kv->miss_event & KV_EVENT_MISS)
-        kv->hooks.changed(kv->hooks.arg, ns, name, KV_EVENT_MISS, "keymiss", false);
+        kv->hooks.changed(kv->hooks.arg, ns, ret_key->name, KV_EVENT_MISS, "keymiss", false);
     return RC_OK;
+}
+
+enum rc key_read(struct ns *ns, struct bytes name, uint8_t type, struct key *ret_key,
+                 struct err *err)
+{
+    ret_key->ns = ns;
+    return key_count(key_find(ns, name, type, true, ret_key, err), ret_key);
+}
+
+enum rc key_read_part(struct ns *ns, struct bytes name, uint8_t type, struct key *ret_key,
+                      struct err *err)
+{
+    ret_key->ns = ns;
+    return key_count(key_find(ns, name, type, false, ret_key, err), ret_key);
 }
 
 void key_want(struct ns *ns, const struct bytes *name, size_t count)
@@ -112,6 +152,7 @@ static enum rc object_start(struct key *key, uint8_t type, struct err *err)
     kv_id_draw(kv, key->meta.id);
     key->meta.type = type;
     key->meta.count = 0;
+    key->whole = false;
     key->meta.create_s = kv->now_ms / 1000;
     key->meta.extra = BYTES("");
     if (!has_rows(type))
@@ -131,7 +172,9 @@ enum rc key_create(struct key *key, uint8_t type, struct err *err)
     struct kv *kv = key->ns->kv;
     enum rc rc = RC_OK;
     ASSERT(!key->exists);
-    if (key->dead)
+    if (UNLIKELY(key->rule != NULL))
+        rc = kv->land.may_change(kv->land.arg, key, err);
+    if (rc == RC_OK && key->dead)
         rc = key_bury(key, err);
     if (rc == RC_OK)
         rc = store_counter_add(kv->store, key->ns->key_count, 1, err);
@@ -161,11 +204,22 @@ static enum rc rows_drop(const struct key *key, struct err *err)
     return rc == RC_NOT_FOUND ? RC_OK : rc; /* its last element has just been deleted */
 }
 
+/* Landing hears of it first: it may refuse. */
+static enum rc whole_change(const struct key *key, bool removed, bool expired, struct err *err)
+{
+    const struct land_hooks *land = &key->ns->kv->land;
+    if (LIKELY(!key->rule))
+        return RC_OK;
+    return land->key_change(land->arg, key, removed, expired, err);
+}
+
 enum rc key_replace(struct key *key, uint8_t type, struct err *err)
 {
     if (!key->exists)
         return key_create(key, type, err);
-    enum rc rc = rows_drop(key, err);
+    enum rc rc = whole_change(key, true, false, err);
+    if (rc == RC_OK)
+        rc = rows_drop(key, err);
     if (rc != RC_OK)
         return rc;
     return object_start(key, type, err);
@@ -247,8 +301,10 @@ static enum rc deadline_save(struct key *key, struct err *err)
     struct kv *kv = key->ns->kv;
     uint64_t old_ms = key->saved_expire_ms, new_ms = key->meta.expire_ms;
     enum rc rc = RC_OK;
+    if (UNLIKELY(key->rule != NULL))
+        rc = kv->land.may_change(kv->land.arg, key, err);
     key->saved_expire_ms = new_ms;
-    if ((old_ms != 0) != (new_ms != 0))
+    if (rc == RC_OK && (old_ms != 0) != (new_ms != 0))
         rc = store_counter_add(kv->store, key->ns->expire_count, new_ms ? 1 : -1, err);
     /* The row of a deadline that is taken back would stay until then. */
     if (rc == RC_OK && old_ms != 0 && (new_ms == 0 || new_ms < old_ms))
@@ -265,16 +321,6 @@ enum rc key_save(struct key *key, struct bytes extra, struct err *err)
     enum rc rc = meta_put(key, extra, err);
     if (rc == RC_OK && UNLIKELY(key->meta.expire_ms != key->saved_expire_ms))
         rc = deadline_save(key, err);
-    return rc;
-}
-
-enum rc key_save_or_remove(struct key *key, struct bytes extra, struct err *err)
-{
-    if (key->meta.count > 0)
-        return key_save(key, extra, err);
-    enum rc rc = key_remove(key, err);
-    if (rc == RC_OK)
-        key_changed(key, KV_EVENT_GENERIC, "del");
     return rc;
 }
 
@@ -308,15 +354,30 @@ enum rc key_remove(struct key *key, struct err *err)
 {
     if (!key->exists)
         return RC_OK;
-    enum rc rc = rows_remove(key, err);
+    enum rc rc = whole_change(key, true, false, err);
+    if (rc == RC_OK)
+        rc = rows_remove(key, err);
     key->exists = false;
+    return rc;
+}
+
+enum rc key_save_or_remove(struct key *key, struct bytes extra, struct err *err)
+{
+    if (key->meta.count > 0)
+        return key_save(key, extra, err);
+    enum rc rc = rows_remove(key, err); /* landing has heard of every field */
+    key->exists = false;
+    if (rc == RC_OK)
+        key_changed(key, KV_EVENT_GENERIC, "del");
     return rc;
 }
 
 enum rc key_bury(struct key *key, struct err *err)
 {
     ASSERT(key->dead && !key->exists);
-    enum rc rc = rows_remove(key, err);
+    enum rc rc = whole_change(key, true, true, err);
+    if (rc == RC_OK)
+        rc = rows_remove(key, err);
     if (rc != RC_OK)
         return rc;
     key->dead = false;
@@ -348,6 +409,10 @@ enum rc key_rename(struct key *from, struct key *to, struct err *err)
     if (rc == RC_OK)
         rc = to->dead ? key_bury(to, err) : key_remove(to, err);
     if (rc == RC_OK)
+        rc = whole_change(from, true, false, err);
+    if (rc == RC_OK)
+        rc = whole_change(to, false, false, err);
+    if (rc == RC_OK)
         rc = name_remove(from, err);
     if (rc == RC_OK)
         rc = store_counter_add(kv->store, to->ns->key_count, 1, err);
@@ -358,10 +423,24 @@ enum rc key_rename(struct key *from, struct key *to, struct err *err)
     new_tell(to);
     to->meta = from->meta;
     to->meta.extra = extra;
+    to->whole = from->whole;
     return key_save(to, extra, err);
 }
 
 /* ---- the sweep ---- */
+
+/* It has not landed yet: it stays, and is looked at again. */
+static enum rc key_outlive(struct key *key, uint64_t row_ms, struct err *err)
+{
+    struct bytes extra;
+    enum rc rc = key_extra_copy(key, &extra, err);
+    key->meta.expire_ms = key->saved_expire_ms = key->ns->kv->now_ms + KEY_OUTLIVE_MS;
+    if (rc == RC_OK)
+        rc = key_save(key, extra, err);
+    if (rc == RC_OK)
+        rc = index_put(key, err);
+    return rc == RC_OK ? index_delete(key, row_ms, err) : rc;
+}
 
 enum rc key_sweep(struct ns *ns, struct bytes name, uint64_t row_ms, struct err *err)
 {
@@ -370,6 +449,8 @@ enum rc key_sweep(struct ns *ns, struct bytes name, uint64_t row_ms, struct err 
     if (rc != RC_OK)
         return rc;
     bool stale = key.saved_expire_ms != row_ms;
+    if (key.exists && key.meta.expire_ms != 0 && key.meta.expire_ms <= ns->kv->now_ms)
+        return key_outlive(&key, row_ms, err);
     if (key.dead)
         rc = key_bury(&key, err);
     else if (stale && key.exists && key.meta.expire_ms != 0)

@@ -27,12 +27,15 @@ struct key {
     struct ns *ns;
     struct bytes name;
     bool exists;
-    bool dead; /* expired and not swept: not there for anybody, key_create() removes its remains */
-    uint64_t saved_expire_ms; /* what the stored meta row says; 0: none, or no row */
-    struct meta meta;         /* if it exists, or is dead */
+    bool dead;  /* expired and not swept: not there for anybody, key_create() removes its remains */
+    bool whole; /* a hash with a rule: all its fields are here */
+    const struct land_rule *rule; /* set by land_hooks.found(); NULL: it is nobody's but ours */
+    uint64_t saved_expire_ms;     /* what the stored meta row says; 0: none, or no row */
+    struct meta meta;             /* if it exists, or is dead */
 };
 
 enum { KEY_ANY = 0 };            /* whatever its type */
+enum { KEY_HASH_WHOLE = 1 };     /* a bit of the first byte of a hash's extra: key.whole */
 enum { KEY_DEADLINE_BYTES = 8 }; /* what an index row's suffix begins with */
 
 /* For reading: counts hits and misses. type: an enum type_tag (TYPE_STRING: chunked ones as well)
@@ -43,6 +46,11 @@ enum rc key_read(struct ns *ns, struct bytes name, uint8_t type, struct key *ret
 /* The same for a command that will change the key, or only asks about it (no hit, no miss). */
 enum rc key_write(struct ns *ns, struct bytes name, uint8_t type, struct key *ret_key,
                   struct err *err) NODISCARD;
+/* The same two for who can do with a part of a landed hash: see land_hooks.found(). */
+enum rc key_read_part(struct ns *ns, struct bytes name, uint8_t type, struct key *ret_key,
+                      struct err *err) NODISCARD;
+enum rc key_write_part(struct ns *ns, struct bytes name, uint8_t type, struct key *ret_key,
+                       struct err *err) NODISCARD;
 /* Names the meta rows of keys that will be needed, so that a cold command is parked once. */
 void key_want(struct ns *ns, const struct bytes *name, size_t count);
 

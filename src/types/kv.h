@@ -43,12 +43,41 @@ struct kv_hooks {
     void *arg;
 };
 
+/* Landing (landing/landing.h) takes part where keys of its rules are found and changed: found() is
+ * asked in namespaces that have rules, the others for keys to which found() gave a rule. Everything
+ * happens inside the commit. An error refuses the command; RC_COLD: a database has been asked, and
+ * the command runs again when that has answered. */
+struct key;
+struct land_rule;
+struct land_hooks {
+    /* The key's meta row has been looked at. `whole`: the caller needs all of the key; otherwise it
+     * asks for what it misses. May bring a dead key back to life: what is not landed does not
+     * expire. */
+    enum rc (*found)(void *arg, struct key *key, bool whole, struct err *err);
+    /* The field is not here. RC_NOT_FOUND: nor anywhere else. */
+    enum rc (*field_missing)(void *arg, const struct key *key, struct bytes field, struct err *err);
+    /* Before a field is set or removed. */
+    enum rc (*field_change)(void *arg, const struct key *key, struct bytes field, bool removed,
+                            struct err *err);
+    /* Before the key becomes something else as a whole, or goes. `expired`: its time was over. */
+    enum rc (*key_change)(void *arg, const struct key *key, bool removed, bool expired,
+                          struct err *err);
+    /* Before a key that is not there is made, or its deadline is changed. */
+    enum rc (*may_change)(void *arg, const struct key *key, struct err *err);
+    /* Before FLUSHDB; `swapped`: before SWAPDB and NAMESPACE DROP. */
+    enum rc (*flush)(void *arg, const struct ns *ns, bool swapped, struct err *err);
+    /* After FLUSHDB: puts back what is not the client's. */
+    enum rc (*flushed)(void *arg, const struct ns *ns, struct err *err);
+    void *arg;
+};
+
 /* A database: what SELECT picks. It stays where it is for the life of the kv; SWAPDB and NAMESPACE
  * change which namespace is in it (names.h). */
 struct ns {
     struct kv *kv;
     uint32_t index; /* of SELECT */
     bool open;      /* a namespace is in it; otherwise nobody gets it from kv_ns() */
+    bool landed;    /* kv->land has rules here; belongs to the index */
     uint32_t meta, data, expiry, garbage; /* prefixes */
     uint32_t key_count;                   /* numbers of the store's counters */
     uint32_t expire_count;
@@ -79,6 +108,7 @@ struct kv {
     unsigned listening;  /* nonzero: hooks.changed is called; the hooks' owner sets it */
     unsigned miss_event; /* KV_EVENT_MISS when somebody listens for it, KV_EVENT_NEW alike */
     struct kv_hooks hooks;
+    struct land_hooks land;
     uint64_t id_lsn;
     uint32_t id_ordinal;
     struct ns **ns; /* by index; NULL or closed where there is none: see kv_ns() */
@@ -112,5 +142,7 @@ enum rc kv_ns_check(const struct kv *kv, uint32_t index, struct bytes name,
 struct ns *kv_ns(const struct kv *kv, uint64_t index); /* NULL: none */
 int64_t ns_key_count(const struct ns *ns);             /* exact, dead keys not yet swept included */
 int64_t ns_expire_count(const struct ns *ns);          /* keys with a deadline */
+/* Whether it would be refused, before the first of several is flushed. */
+enum rc ns_flush_check(const struct ns *ns, struct err *err) NODISCARD;
 /* FLUSHDB: all keys at once; O(1). */
 enum rc ns_flush(struct ns *ns, struct err *err) NODISCARD;

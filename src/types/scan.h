@@ -12,12 +12,8 @@
 
 #include "base/bytes.h"
 #include "base/err.h"
+#include "base/limits.h"
 #include "base/rand.h"
-
-enum {
-    SCAN_CURSORS_MAX = 65536,
-    SCAN_CURSOR_BYTES_MAX = 64 * 1024 * 1024,
-};
 
 struct kv;
 struct scan_cursors {      /* embedded by struct kv */

@@ -22,7 +22,6 @@
 #include "types/key.h"
 
 enum {
-    STRING_BYTES_MAX = 512 * 1024 * 1024,
     STRING_CHUNK_BYTES = 4096,
     STRING_PLAIN_BYTES_MAX = STRING_CHUNK_BYTES,
 };

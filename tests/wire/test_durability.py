@@ -3,6 +3,7 @@ import os
 import subprocess
 
 import pytest
+import redis
 
 from talk import Link, wait_until
 
@@ -164,7 +165,9 @@ def full(start):
     Link(server).say("MSET a 1 b 2 c 3", "RPUSH l 1 2 3", "HSET h f v", "SADD s m", "ZADD z 1 m",
                      "SET brief v PX 30")
     assert server.stop() == 0
-    return start("--disk-reserve", RESERVE, name="data")
+    server = start("--disk-reserve", RESERVE, name="data")
+    wait_until(lambda: Link(server).say("DBSIZE") == [":7"])  # the sweep has taken the brief one
+    return server
 
 
 @pytest.mark.parametrize("line", ["SET k v", "INCR a", "APPEND a x", "RPUSH l 4", "HSET h g v",
@@ -245,3 +248,34 @@ def test_an_exec_whose_frame_finds_no_room_is_answered_with_an_error(disk, start
     server.kill()
     assert Link(start(*options, name="disk/data")).say("GET n", f"EXISTS fill{count}") == [
         str(count), ":0"]
+
+
+def test_a_writer_is_told_when_the_flush_finds_no_disk(disk, start):
+    """Memory is full, and what would make room in it has no disk: an error, not a wait."""
+    server = start("--disk-reserve", "0", "--hot-memory", "8mb", name="disk/data")
+    client = server.client(socket_timeout=60)
+    left = os.statvfs(disk)
+    left = left.f_bavail * left.f_frsize
+    (disk / "other").write_bytes(bytes(left - (6 << 20)))  # the journal has room, a flush has not
+    count, error = 0, None
+    while not error and count < 200:
+        try:
+            client.set(f"fill{count}", os.urandom(256 << 10))
+            count += 1
+        except redis.ResponseError as refused:
+            error = str(refused)
+    assert error and "disk" in error, error
+    assert client.get("fill0") is not None and client.dbsize() == count
+    assert client.delete(f"fill{count - 1}") == 1
+    (disk / "other").unlink()
+    wait_until(lambda: writes(client))
+    for i in range(count - 1):
+        assert len(client.get(f"fill{i}")) == 256 << 10
+    assert server.stop() == 0
+
+
+def writes(client):
+    try:
+        return client.set("again", "1")
+    except redis.ResponseError:
+        return False

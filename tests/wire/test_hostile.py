@@ -425,3 +425,36 @@ def test_the_unix_socket(tmp_path):
     finally:
         server.kill()
         server.errors.close()
+
+
+# ---- descriptors ----
+
+def cpu_seconds(server):
+    fields = open(f"/proc/{server.process.pid}/stat").read().rsplit(")", 1)[1].split()
+    return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
+
+
+def test_without_descriptors_the_server_waits_and_does_not_spin(start):
+    server = start()
+    first = server.connect()
+    first.sendall(b"PING\r\n")
+    assert first.recv(7) == b"+PONG\r\n"
+    pid = server.process.pid
+    used = max(map(int, os.listdir(f"/proc/{pid}/fd"))) + 1
+    _, hard = resource.prlimit(pid, resource.RLIMIT_NOFILE)
+    resource.prlimit(pid, resource.RLIMIT_NOFILE, (used, hard))
+    late = [server.connect() for _ in range(10)]  # the system completes them
+    for one in late:
+        one.sendall(b"PING\r\n")
+    before = cpu_seconds(server)
+    time.sleep(2)
+    assert cpu_seconds(server) - before < 0.5
+    first.sendall(b"PING\r\n")
+    assert first.recv(7) == b"+PONG\r\n"
+    first.close()  # its descriptor is for the first of those who wait
+    for one in late:
+        assert one.recv(7) == b"+PONG\r\n"
+        one.close()
+    assert server.stderr().count("could not accept") == 1
+    resource.prlimit(pid, resource.RLIMIT_NOFILE, (hard, hard))
+    assert server.client().ping()

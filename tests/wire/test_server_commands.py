@@ -1,4 +1,6 @@
 """SLOWLOG, MONITOR, INFO, COMMAND, MEMORY, DEBUG, SAVE and their relatives, beside redis-server."""
+import fnmatch
+import pathlib
 import re
 
 import pytest
@@ -7,6 +9,7 @@ from diff.resp import Closed, show
 from diff.servers import Oracle
 from talk import Link, wait_until
 
+ROOT = pathlib.Path(__file__).resolve().parents[2]
 
 @pytest.fixture(scope="module")
 def oracle():
@@ -229,6 +232,37 @@ def test_fields_that_redis_has_too_are_in_its_sections_and_look_alike(both):
     assert {name: ours[name] for name in common} == {name: theirs[name] for name in common}
     assert len(common) > 75
     assert {"redis_version", "used_memory", "connected_clients", "db0", "cmdstat_set"} <= common
+
+
+def fields_of(link):
+    return {name for values in info(link, "everything").values() for name in values}
+
+
+def test_fields_of_redis_that_are_missing_are_those_the_page_names(both):
+    for peer in both:
+        Link(peer).say("SET a 1", "INCR a", "LPUSH a x", "GET a")
+    ours, theirs = (fields_of(Link(peer)) for peer in both)
+    page = (ROOT / "docs" / "redis.md").read_text().split("## INFO")[1].split("## ")[0]
+    named = set(re.findall(r"`([a-z_0-9*]+)`", page))
+    known = {name for name in theirs if any(fnmatch.fnmatch(name, one) for one in named)}
+    assert {name for name in theirs - ours - known if not name.startswith("cmdstat_")} == set()
+    told = {"used_memory", "mem_fragmentation_ratio", "allocator_resident"}
+    assert named & ours <= told
+
+
+def test_what_info_measures_changes(server):
+    link, waiting = Link(server), Link(server)
+    before = {**info(link, "everything")}
+    link.say(["SET", "big", b"x" * 3000000], "DEL big", "PING")
+    waiting.send([b"BLPOP k 30".split()])
+    link.wait_for_blocked()
+    after = {**info(link, "everything")}
+    assert int(after["Memory"]["used_memory_peak"]) >= int(before["Memory"]["used_memory_peak"])
+    assert int(after["Clients"]["clients_in_timeout_table"]) == 1
+    assert int(after["Stats"]["total_reads_processed"]) > int(before["Stats"]["total_reads_processed"])
+    assert int(after["Stats"]["total_writes_processed"]) > int(before["Stats"]["total_writes_processed"])
+    assert int(after["Memory"]["mem_clients_normal"]) > int(before["Memory"]["mem_clients_normal"])
+    assert int(after["Memory"]["allocator_allocated"]) > 0
 
 
 @pytest.mark.parametrize("sections", ["server", "CLIENTS", "memory keyspace", "commandstats", "nope",

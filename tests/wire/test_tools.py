@@ -163,3 +163,18 @@ def test_a_damaged_table_is_not_restored(start, tmp_path):
     table.write_bytes(data)
     assert "orruption" in terrace("restore", backup, restored, code=1)
     assert not restored.exists()
+
+
+def test_the_tools_log_in(start, monkeypatch):
+    port = start("--requirepass", "open sesame").port
+    assert terrace("-p", port, "-a", "open sesame", "SET", "a", "1") == "OK\n"
+    assert terrace("-p", port, "-a", "open sesame", "--user", "default", "GET", "a") == "1\n"
+    assert "PONG" in terrace("ping", "-p", port, "-a", "open sesame")
+    assert "requests/s" in terrace("bench", "-p", port, "-a", "open sesame", "-n", "100", "ping,set")
+    assert "WRONGPASS" in terrace("-p", port, "-a", "wrong", "GET", "a", code=1)
+    assert "WRONGPASS" in terrace("bench", "-p", port, "-a", "wrong", "-n", "100", "ping", code=1)
+    monkeypatch.setenv("TERRACE_AUTH", "open sesame")
+    assert terrace("-p", port, "GET", "a") == "1\n"
+    assert "WRONGPASS" in terrace("-p", port, "-a", "wrong", "GET", "a", code=1)
+    assert "requests/s" in terrace("bench", "-p", port, "-n", "100", "get")
+    assert "TERRACE_AUTH" in terrace("help")

@@ -1,4 +1,6 @@
 """MULTI, EXEC, DISCARD, WATCH: what redis-server answers, and that cold keys change nothing."""
+import re
+
 import pytest
 
 from diff.servers import Oracle
@@ -170,6 +172,18 @@ def test_a_watched_key_that_expires_has_changed_and_one_that_was_over_has_not(bo
         assert Link(peer).say("DEBUG SET-ACTIVE-EXPIRE 0", *lines.split("|"))[-1] == result, peer
 
 
+@pytest.mark.parametrize("change, result", [
+    ("PING", RAN), ("SET a 2", STOPPED), ("SET a 2|DEL a", STOPPED), ("SET a 2 PX 1", STOPPED)])
+def test_the_sweep_of_a_key_that_was_over_at_watch_is_no_change(server, change, result):
+    link, other = Link(server), Link(server)
+    other.say("DEBUG SET-ACTIVE-EXPIRE 0", "SET a 1 PX 1", "DEBUG SLEEP 0.01")
+    link.say("WATCH a")
+    other.say("DEBUG SET-ACTIVE-EXPIRE 1")
+    wait_until(lambda: other.say("DBSIZE") == [":0"])
+    other.say(*change.split("|"))
+    assert link.say("MULTI", "PING", "EXEC")[-1] == result
+
+
 def test_the_sweep_of_a_watched_key_stops_exec(server):
     link, other = Link(server), Link(server)
     other.say("SET a 1 PX 30")
@@ -258,3 +272,66 @@ def test_an_exec_that_only_deletes_runs_below_the_disk_reserve(start):
     assert link.say("MULTI", "GET a", "EXEC")[-1] == "[1]"
     assert link.say("MULTI", "DEL a", "GET b", "UNLINK b", "EXEC")[-1] == "[:1, 2, :1]"
     assert link.say("DBSIZE", "EXEC") == [":1", "-ERR EXEC without MULTI"]
+
+
+# ---- what cannot be taken back ----
+
+def cold_exec(server, link, *queued):
+    """EXEC of these and of reads that are cold at the end: it runs more than once."""
+    control = Link(server)
+    control.say("SET x 1", "RPUSH y 1", "DEBUG RELOAD")
+    before = int(control.text("INFO", "tiers").split("undos:")[1].split()[0])
+    replies = link.say("MULTI", *queued, "INCR x", "RPUSH y 2", "EXEC")
+    assert int(control.text("INFO", "tiers").split("undos:")[1].split()[0]) > before
+    control.say("DEL x y")
+    return replies[-1]
+
+
+def test_an_exec_that_meets_cold_keys_kills_and_unblocks_once(server):
+    link, victim, waiting = Link(server), Link(server), Link(server)
+    kill, unblock = victim.say("CLIENT ID")[0][1:], waiting.say("CLIENT ID")[0][1:]
+    waiting.send([b"BLPOP k 0".split()])
+    link.wait_for_blocked()
+    assert cold_exec(server, link, f"CLIENT KILL ID {kill}", f"CLIENT UNBLOCK {unblock}") == \
+        "[:1, :1, :2, :2]"
+    assert waiting.hear() == "(nil array)"
+
+
+def test_an_exec_that_meets_cold_keys_subscribes_once_and_in_order(server):
+    link = Link(server, 3)
+    first = cold_exec(server, link, "PUBLISH c early", "SUBSCRIBE c", "PUBLISH c heard",
+                      "CLIENT SETNAME me", "SELECT 0", "CLIENT GETNAME")
+    assert sorted([first, *link.came()]) == [
+        ">[message, c, heard]", "[:0, >[subscribe, c, :1], :1, +OK, +OK, me, :2, :2]"]
+
+
+@pytest.mark.parametrize("lines", [
+    "PUBLISH c a|SUBSCRIBE c d|PUBSUB NUMSUB c d|INCR n|UNSUBSCRIBE c d|PUBLISH c b|PING",
+    "SET a 1|CONFIG SET maxclients 1000|GET a|CONFIG GET maxclients|DEL a",
+    "SELECT 2|CLIENT SETNAME x|SET a 1|CLIENT GETNAME|GET a|SELECT 0|GET a",
+    "HELLO 3|HSET h f v|CONFIG GET timeout|HGETALL h|HELLO 2|CONFIG GET timeout|HGETALL h",
+    "CLIENT KILL ID 99999|INCR n|CLIENT UNBLOCK 99999|INCR n|CLIENT NO-EVICT ON|CLIENT SETNAME a\\ b",
+    "LPUSH n x|INCR n|CONFIG SET nosuch 1|INCR n|CLIENT REPLY WHAT",
+    "CLIENT SETNAME y|CLIENT REPLY ON|PUBSUB NUMSUB c|PUBSUB CHANNELS|CLIENT PAUSE 0|CLIENT UNPAUSE",
+])
+def test_what_an_exec_does_outside_the_store_is_answered_in_its_place(both, lines):
+    heard = []
+    for peer in both:
+        link = Link(peer, 2 if "HELLO" in lines else 3)
+        reply = link.say("MULTI", *lines.split("|"), "EXEC")[-1]
+        heard.append(re.sub(r"id, :\d+", "id", reply))
+        link.close()
+    assert heard[0] == heard[1]
+
+
+def test_an_exec_that_a_watch_stops_while_it_loads_does_nothing(server):
+    for _ in range(30):
+        link, other = Link(server), Link(server)
+        other.say("SET x 1", "SET w 1", "DEBUG RELOAD")
+        link.say("WATCH w", "MULTI", "CLIENT SETNAME late", "GET x")
+        link.send([b"EXEC".split()])
+        other.say("SET w 2")
+        reply = link.hear()
+        name = link.say("CLIENT GETNAME")[0]
+        assert (reply, name) in (("(nil array)", "(nil)"), ("[+OK, 1]", "late"))
+        link.close()

@@ -9,8 +9,6 @@
 
 #include "base/banned.h"
 
-enum { LIST_BYTES_MAX = 256 * 1024 * 1024 };
-
 static bool is_subscribed(const struct conn *conn)
 {
     return conn->subs.first != NULL;
@@ -70,7 +68,7 @@ static bool client_add(struct buf *to, const struct conn *conn, uint64_t now_ms)
 enum rc cmd_client_info(struct cmd_ctx *ctx)
 {
     CLEANUP(buf_done) struct buf text;
-    buf_init(&text, LIST_BYTES_MAX);
+    buf_init(&text, CLIENT_LIST_BYTES_MAX);
     ctx->conn->last_cmd = ctx->cmd;
     if (!client_add(&text, ctx->conn, ctx->kv->now_ms))
         return err_set(ctx->err, RC_NOMEM, "could not allocate memory for the answer");
@@ -134,7 +132,7 @@ enum rc cmd_client_list(struct cmd_ctx *ctx)
 {
     CLEANUP(buf_done) struct buf text;
     enum client_type type = CLIENT_ANY;
-    buf_init(&text, LIST_BYTES_MAX);
+    buf_init(&text, CLIENT_LIST_BYTES_MAX);
     ctx->conn->last_cmd = ctx->cmd;
     if (ctx->argc > 3 && cmd_arg_is(ctx->argv[2], "ID")) {
         enum rc rc = list_by_id(ctx, &text);

@@ -8,8 +8,6 @@
 
 #include "base/banned.h"
 
-enum { KEYS_SHOWN_MAX = 64 * 1024 };
-
 static bool is_sub(const struct cmd *cmd)
 {
     return strchr(cmd->name, '|') != NULL;
@@ -274,7 +272,7 @@ static enum rc getkeys(struct cmd_ctx *ctx, bool with_flags)
         return cmd_error(ctx, "Invalid command specified");
     if (cmd->arity >= 0 ? argc != (size_t)cmd->arity : argc < (size_t)-cmd->arity)
         return cmd_error(ctx, "Invalid number of arguments specified for command");
-    size_t max = argc < KEYS_SHOWN_MAX ? argc : KEYS_SHOWN_MAX;
+    size_t max = argc < COMMAND_KEYS_SHOWN_MAX ? argc : COMMAND_KEYS_SHOWN_MAX;
     size_t *index = arena_try_alloc(&ctx->kv->arena, max * sizeof *index);
     if (!index)
         return err_set(ctx->err, RC_NOMEM, "could not allocate memory for the answer");

@@ -24,7 +24,7 @@ enum rc cmd_hget(struct cmd_ctx *ctx)
 enum rc cmd_hmget(struct cmd_ctx *ctx)
 {
     struct key key;
-    enum rc rc = key_read(ctx->ns, ctx->argv[1], TYPE_HASH, &key, ctx->err);
+    enum rc rc = key_read_part(ctx->ns, ctx->argv[1], TYPE_HASH, &key, ctx->err);
     if (rc != RC_OK)
         return rc;
     bool cold = false; /* all cold fields are asked for before the command waits */

@@ -222,6 +222,8 @@ enum rc cmd_flushdb(struct cmd_ctx *ctx)
 enum rc cmd_flushall(struct cmd_ctx *ctx)
 {
     enum rc rc = flush_args(ctx);
+    for (size_t i = 0; rc == RC_OK && i < ctx->kv->ns_count; i++)
+        rc = kv_ns(ctx->kv, i) ? ns_flush_check(kv_ns(ctx->kv, i), ctx->err) : RC_OK;
     for (size_t i = 0; rc == RC_OK && i < ctx->kv->ns_count; i++) {
         struct ns *ns = kv_ns(ctx->kv, i);
         if (ns)
@@ -270,7 +272,8 @@ enum rc cmd_wait(struct cmd_ctx *ctx)
     if (timeout_ms < 0)
         return cmd_error(ctx, "timeout is negative");
     if (replica_count > 0)
-        return cmd_block(ctx, NULL, 0, (uint64_t)timeout_ms, wait_give_up);
+        return cmd_block(ctx, &(struct cmd_blocking){.timeout_ms = (uint64_t)timeout_ms,
+                                                     .give_up = wait_give_up});
     resp_add_int(ctx->reply, 0);
     return RC_OK;
 }

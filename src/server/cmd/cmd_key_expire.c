@@ -66,10 +66,15 @@ static bool flags_allow(unsigned flags, uint64_t old_ms, int64_t new_ms)
     return !(flags & EXPIRE_LT && has && new_ms >= (int64_t)old_ms);
 }
 
-/* A deadline that is over removes the key at once. */
+/* A deadline that is over removes the key at once; of a landed key it ends the local copy, which is
+ * the sweep's business. */
 static enum rc deadline_set(struct cmd_ctx *ctx, struct key *key, int64_t time_ms)
 {
     bool over = time_ms <= (int64_t)ctx->kv->now_ms;
+    if (over && key->rule) {
+        over = false;
+        time_ms = (int64_t)ctx->kv->now_ms + 1;
+    }
     key->meta.expire_ms = (uint64_t)time_ms;
     enum rc rc = over ? key_remove(key, ctx->err) : key_save(key, key->meta.extra, ctx->err);
     if (rc == RC_OK)

@@ -20,8 +20,11 @@ static enum rc end_parse(struct cmd_ctx *ctx, size_t arg, enum list_end *ret_end
 static enum rc first_list(struct cmd_ctx *ctx, const struct bytes *key, size_t key_count,
                           struct list *ret_list)
 {
-    for (size_t i = 0; i < key_count; i++) {
-        enum rc rc = list_write(ctx->ns, key[i], ret_list, ctx->err);
+    struct bytes name;
+    for (size_t i = 0; i <= key_count; i++) {
+        if (!cmd_key_try(ctx, key, i, &name))
+            continue;
+        enum rc rc = list_write(ctx->ns, name, ret_list, ctx->err);
         if (rc == RC_WRONGTYPE && cmd_has_waited(ctx))
             continue;
         if (rc != RC_OK || ret_list->key.exists)
@@ -104,7 +107,8 @@ enum rc cmd_blmpop(struct cmd_ctx *ctx)
     rc = mpop_run(ctx, &mpop);
     if (rc != RC_NOT_FOUND)
         return rc;
-    return cmd_block(ctx, mpop.key, mpop.key_count, timeout_ms, resp_add_null_array);
+    return cmd_block(ctx, &(struct cmd_blocking){mpop.key, mpop.key_count, KV_EVENT_LIST,
+                                                 timeout_ms, resp_add_null_array});
 }
 
 /* ---- BLPOP ---- */
@@ -119,7 +123,8 @@ static enum rc blocking_pop(struct cmd_ctx *ctx, enum list_end end)
     if (rc == RC_OK)
         rc = first_list(ctx, key, key_count, &list);
     if (rc == RC_NOT_FOUND)
-        return cmd_block(ctx, key, key_count, timeout_ms, resp_add_null_array);
+        return cmd_block(ctx, &(struct cmd_blocking){key, key_count, KV_EVENT_LIST, timeout_ms,
+                                                     resp_add_null_array});
     if (rc != RC_OK)
         return rc;
     resp_add_array(ctx->reply, 2);
@@ -202,8 +207,9 @@ static enum rc move_blocking(struct cmd_ctx *ctx, enum list_end from, enum list_
         rc = move_run(ctx, from, to);
     if (rc != RC_NOT_FOUND)
         return rc;
-    return cmd_block(ctx, ctx->argv + 1, 1, timeout_ms,
-                     ctx->in_exec ? resp_add_null : resp_add_null_array);
+    return cmd_block(ctx,
+                     &(struct cmd_blocking){ctx->argv + 1, 1, KV_EVENT_LIST, timeout_ms,
+                                            ctx->in_exec ? resp_add_null : resp_add_null_array});
 }
 
 enum rc cmd_lmove(struct cmd_ctx *ctx)

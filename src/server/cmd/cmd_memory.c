@@ -8,7 +8,6 @@
 
 enum {
     SAMPLES_USUAL = 5,
-    MALLOC_STATS_BYTES_MAX = 1024 * 1024,
     ROW_HEAD_BYTES = 12,   /* of a single row, and its slot in the table */
     TABLE_SLOT_BYTES = 12, /* a bucket's share */
     ENTRY_BYTES = 8,       /* of a row in a block */

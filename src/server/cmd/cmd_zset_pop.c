@@ -74,12 +74,15 @@ enum rc cmd_zpopmax(struct cmd_ctx *ctx)
 static enum rc first_zset(struct cmd_ctx *ctx, const struct bytes *name, size_t count,
                           struct key *ret_key)
 {
-    for (size_t i = 0; i < count; i++) {
-        enum rc rc = key_write(ctx->ns, name[i], TYPE_ZSET, ret_key, ctx->err);
+    struct bytes one;
+    for (size_t i = 0; i <= count; i++) {
+        if (!cmd_key_try(ctx, name, i, &one))
+            continue;
+        enum rc rc = key_write(ctx->ns, one, TYPE_ZSET, ret_key, ctx->err);
         if (rc == RC_WRONGTYPE && cmd_has_waited(ctx))
             continue;
         if (rc == RC_COLD)
-            key_want(ctx->ns, name + i, count - i);
+            key_want(ctx->ns, name, count);
         if (rc != RC_OK || ret_key->exists)
             return rc;
     }
@@ -96,7 +99,8 @@ static enum rc pop_blocking(struct cmd_ctx *ctx, bool highest)
     if (rc == RC_OK)
         rc = first_zset(ctx, name, count, &key);
     if (rc == RC_NOT_FOUND)
-        return cmd_block(ctx, name, count, timeout_ms, resp_add_null_array);
+        return cmd_block(ctx, &(struct cmd_blocking){name, count, KV_EVENT_ZSET, timeout_ms,
+                                                     resp_add_null_array});
     if (rc != RC_OK)
         return rc;
     resp_add_array(ctx->reply, 3);
@@ -189,5 +193,6 @@ enum rc cmd_bzmpop(struct cmd_ctx *ctx)
     rc = zmpop_run(ctx, &zmpop);
     if (rc != RC_NOT_FOUND)
         return rc;
-    return cmd_block(ctx, zmpop.name, zmpop.name_count, timeout_ms, resp_add_null_array);
+    return cmd_block(ctx, &(struct cmd_blocking){zmpop.name, zmpop.name_count, KV_EVENT_ZSET,
+                                                 timeout_ms, resp_add_null_array});
 }

@@ -73,6 +73,27 @@ TEST(arrays_of_bulks_are_requests_at_every_split)
     expect(BYTES("*2\r\n$3\r\nGET\r\n$4\r\na\r\nb\r\n"), "[GET|a\r\nb]");
 }
 
+TEST(lengths_of_one_to_four_digits_are_read)
+{
+    CLEANUP(buf_done) struct buf input;
+    CLEANUP(buf_done) struct buf expected;
+    static const char x[1000];
+    buf_init(&input, 1 << 20);
+    buf_init(&expected, 1 << 20);
+    const int lens[] = {0, 1, 9, 10, 99, 100, 999, 1000};
+    for (size_t i = 0; i < ARRAY_LEN(lens); i++)
+        ASSERT_TRUE(buf_printf(&input, "*2\r\n$1\r\na\r\n$%d\r\n", lens[i]) &&
+                    buf_add(&input, x, (size_t)lens[i]) && buf_printf(&input, "\r\n") &&
+                    buf_printf(&expected, "[a|") && buf_add(&expected, x, (size_t)lens[i]) &&
+                    buf_printf(&expected, "]"));
+    for (size_t cut = 0; cut <= input.len; cut++) {
+        CLEANUP(buf_done) struct buf got;
+        buf_init(&got, 1 << 20);
+        play(buf_bytes(&input), cut, &got);
+        ASSERT_BYTES(buf_bytes(&got), buf_bytes(&expected));
+    }
+}
+
 TEST(empty_arrays_and_lines_are_passed_over)
 {
     expect(BYTES("*0\r\n*-1\r\n\r\n\n   \r\n*1\r\n$4\r\nPING\r\n"), "[PING]");

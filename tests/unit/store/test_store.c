@@ -188,6 +188,71 @@ TEST(an_undone_commit_leaves_no_trace)
     fix_done(&fix);
 }
 
+static void row_is(struct fix *fix, const char *key, struct bytes expected)
+{
+    struct bytes value;
+    ASSERT_RC(store_get(fix->store, meta(fix, key), BYTES(""), &value, &fix->err), RC_OK);
+    ASSERT_BYTES(value, expected);
+}
+
+TEST(a_row_that_is_written_in_place_can_be_undone)
+{
+    struct fix fix;
+    fix_init(&fix);
+    store_begin(fix.store, 0);
+    ASSERT_RC(store_put(fix.store, meta(&fix, "a"), BYTES(""), BYTES("one"), &fix.err), RC_OK);
+    fix_write(&fix);
+    store_begin(fix.store, 0); /* another commit of the turn, which stays */
+    row_is(&fix, "a", BYTES("one"));
+    ASSERT_RC(store_put(fix.store, meta(&fix, "a"), BYTES(""), BYTES("two"), &fix.err), RC_OK);
+    ASSERT_OK(store_commit(fix.store, &fix.err), &fix.err);
+    store_begin(fix.store, 0);
+    row_is(&fix, "a", BYTES("two"));
+    ASSERT_RC(store_put(fix.store, meta(&fix, "a"), BYTES(""), BYTES("six"), &fix.err), RC_OK);
+    ASSERT_RC(store_put(fix.store, meta(&fix, "a"), BYTES(""), BYTES("seven"), &fix.err), RC_OK);
+    row_is(&fix, "a", BYTES("seven"));
+    ASSERT_RC(store_put(fix.store, meta(&fix, "a"), BYTES(""), BYTES("eight"), &fix.err), RC_OK);
+    ASSERT_RC(store_delete(fix.store, meta(&fix, "a"), BYTES(""), &fix.err), RC_OK);
+    ASSERT_RC(store_put(fix.store, meta(&fix, "a"), BYTES(""), BYTES("ten"), &fix.err), RC_OK);
+    row_is(&fix, "a", BYTES("ten"));
+    store_undo(fix.store);
+    row_is(&fix, "a", BYTES("two"));
+    ASSERT_OK(store_write(fix.store, &fix.err), &fix.err);
+    fix_crash(&fix);
+    row_is(&fix, "a", BYTES("two"));
+    fix_done(&fix);
+}
+
+/* Both ends of a group come and go, as those of a list; the place of the last change is used. */
+TEST(the_ends_of_a_group_are_found_where_they_were)
+{
+    enum { COUNT = 2000 };
+    struct fix fix;
+    struct bytes value;
+    char name[16];
+    fix_init(&fix);
+    for (int turn = 0; turn < 2; turn++) {
+        store_begin(fix.store, 0);
+        for (int i = 0; i < COUNT; i++) {
+            snprintf(name, sizeof name, "%05d", i % 2 ? 50000 + i : 50000 - i);
+            ASSERT_RC(store_put(fix.store, data(&fix, "l"), text(name), text(name), &fix.err),
+                      RC_OK);
+        }
+        ASSERT_EQ(store_group_state(fix.store, data(&fix, "l")).row_count, COUNT);
+        for (int i = COUNT - 1; i >= 0; i--) {
+            snprintf(name, sizeof name, "%05d", i % 2 ? 50000 + i : 50000 - i);
+            ASSERT_RC(store_get(fix.store, data(&fix, "l"), text(name), &value, &fix.err), RC_OK);
+            ASSERT_BYTES(value, text(name));
+            if (turn == 1)
+                ASSERT_RC(store_delete(fix.store, data(&fix, "l"), text(name), &fix.err), RC_OK);
+        }
+        ASSERT_EQ(store_group_state(fix.store, data(&fix, "l")).row_count, turn ? 0 : COUNT);
+        store_undo(fix.store);
+        ASSERT_EQ(store_group_state(fix.store, data(&fix, "l")).row_count, 0);
+    }
+    fix_done(&fix);
+}
+
 TEST(a_written_turn_survives_the_end_of_the_process)
 {
     struct fix fix;

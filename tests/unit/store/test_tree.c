@@ -447,6 +447,38 @@ TEST(four_levels_keep_their_order_however_rows_come_and_go)
     }
 }
 
+TEST(a_search_from_near_finds_what_a_search_from_the_root_finds)
+{
+    enum { COUNT = 3000, SPREAD = 4 };
+    struct fix fix;
+    struct rand rand;
+    struct tree_pos pos, near;
+    uint8_t suffix[4];
+    size_t found = 0;
+    fix_init(&fix, true);
+    rand_init_seed(&rand, 7);
+    for (uint32_t i = 0; i < COUNT; i++) {
+        be32_put(suffix, 100 + SPREAD * i);
+        put(&fix, bytes_of(suffix, 4), bytes_of(suffix, 4));
+    }
+    tree_seek_first(&fix.tree, &near);
+    for (int i = 0; i < 20000; i++) {
+        uint32_t number = (uint32_t)rand_below(&rand, 200 + SPREAD * COUNT);
+        if (i % 2) /* around the last one */
+            number = be32_get(suffix) + (uint32_t)rand_below(&rand, 40);
+        be32_put(suffix, number);
+        tree_seek(&fix.tree, bytes_of(suffix, 4), &pos);
+        if (tree_seek_near(&fix.tree, bytes_of(suffix, 4), &near)) {
+            found++;
+            ASSERT_EQ(near.exact, pos.exact);
+            ASSERT_EQ(tree_rank(&fix.tree, &near), tree_rank(&fix.tree, &pos));
+        }
+        near = pos;
+    }
+    ASSERT_GE(found, 8000);
+    fix_done(&fix);
+}
+
 TEST(few_rows_left_of_many_take_little_memory)
 {
     enum { COUNT = 200000 };

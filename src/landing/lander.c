@@ -1,0 +1,607 @@
+/* lander.c - the job that lands a rule's marks, table after table, step by step.
+ *
+ *   SLEEP ── due ──► LOCK ► RETRY ► SNAPSHOT ► READ ► DURABLE ► WORK ► NOTE ─┐
+ *     ▲                                         ▲                            │
+ *     │                                         └──────── more marks ────────┤
+ *     └── last table ◄── UNLOCK ◄──────────────────────── no more ───────────┘
+ *
+ * Each arrow is a commit of its own, so the process may die on any of them. A step reads or notes
+ * at most LAND_STEP_FIELDS fields, unless one owner has more: an owner is read in one commit.
+ *
+ * Invariants (see docs/design/0003-landing.md for those of landing as a whole):
+ *   (1) What is sent was read when its marks were read, and is durable when it is sent.
+ *   (2) A field is noted as landed with the marks that were seen when it was read, no others.
+ *   (3) `landed_lsn` only rises to the LSN at which a pass began that went through all tables. */
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "base/log.h"
+#include "base/mem.h"
+#include "landing/lander_int.h"
+#include "types/hash.h"
+
+#include "base/banned.h"
+
+enum {
+    LOCK_TTL_MS = 30 * 1000,
+    BACK_OFF_MS_MIN = 200,
+    BACK_OFF_MS_MAX = 10 * 1000,
+    ERROR_BACK_OFF_MS = 1000, /* doubles with every attempt */
+    ERROR_BACK_OFF_MS_MAX = 3600 * 1000,
+    RETRY_MARKS_MAX = 1024,  /* of a pass */
+    MANY_MARKS_BATCHES = 10, /* then landing does not wait for its delay */
+};
+#define NS_A_MS UINT64_C(1000000)
+
+static struct bytes rule_name(const struct lander *lander)
+{
+    return bytes_of(lander->rule->spec->name, strlen(lander->rule->spec->name));
+}
+
+static struct bytes token(const struct lander *lander)
+{
+    return bytes_of(lander->rule->landing->token, LAND_TOKEN_BYTES);
+}
+
+static uint64_t now_ns(const struct lander *lander)
+{
+    return clock_mono_ns(lander->rule->landing->options.clock);
+}
+
+/* ---- landing ---- */
+
+static void work_land(struct work *work, struct shape_db *db)
+{
+    struct lander *lander = (struct lander *)((char *)work - offsetof(struct lander, work));
+    struct clock clock;
+    clock_init(&clock);
+    uint64_t start_ns = clock_mono_ns(&clock);
+    lander->work_err.text[0] = 0;
+    lander->work_rc = shape_land(db, &lander->batch, &lander->work_stats, &lander->work_err);
+    lander->work_ns = clock_mono_ns(&clock) - start_ns;
+}
+
+/* (1) */
+static enum rc step_durable(struct lander *lander, struct store *store)
+{
+    if (store_durable_lsn(store) < lander->batch.newest) {
+        store_sync_ask(store);
+        task_wait_lsn(&lander->task, lander->batch.newest);
+        return RC_WAIT;
+    }
+    lander->state = LANDER_WORK;
+    lander->work.run = work_land;
+    lander->work.task = &lander->task;
+    worker_give(lander->worker, &lander->work);
+    task_wait_event(&lander->task);
+    return RC_WAIT;
+}
+
+static void away_note(struct lander *lander)
+{
+    lander->status.failures++;
+    lander->back_off_ms = lander->back_off_ms == 0 ? BACK_OFF_MS_MIN : 2 * lander->back_off_ms;
+    if (lander->back_off_ms > BACK_OFF_MS_MAX)
+        lander->back_off_ms = BACK_OFF_MS_MAX;
+    if (!lander->away)
+        log_warn("landing: rule %s: %s; what changes waits here", lander->rule->spec->name,
+                 lander->work_err.text);
+    lander->away = true;
+    lander->trouble = lander->work_err;
+}
+
+static void landed_note(struct lander *lander)
+{
+    if (lander->away)
+        log_info("landing: rule %s: the database is back", lander->rule->spec->name);
+    lander->away = false;
+    lander->back_off_ms = 0;
+    lander->trouble.text[0] = 0;
+    lander->status.batches++;
+    lander->status.landed_rows += lander->work_stats.row_count;
+    lander->status.refused_rows += lander->work_stats.refused_count;
+    lander->status.sql_ns += lander->work_ns;
+    lander->pass_rows += lander->work_stats.row_count;
+}
+
+static enum rc step_work(struct lander *lander)
+{
+    if (!work_is_done(lander->worker, &lander->work)) {
+        task_wait_event(&lander->task);
+        return RC_WAIT;
+    }
+    if (lander->work_rc != RC_OK) {
+        away_note(lander);
+        lander->pass_failed = true;
+        land_batch_clear(&lander->batch);
+        return lander__step_to(lander, LANDER_UNLOCK);
+    }
+    landed_note(lander);
+    lander->note_owner = lander->note_field = 0;
+    return lander__step_to(lander, LANDER_NOTE);
+}
+
+/* ---- noting ---- */
+
+static uint64_t error_next_ms(uint64_t now_ms, uint64_t attempts)
+{
+    uint64_t wait_ms = ERROR_BACK_OFF_MS;
+    for (uint64_t i = 1; i < attempts && wait_ms < ERROR_BACK_OFF_MS_MAX; i++)
+        wait_ms *= 2;
+    return now_ms + (wait_ms < ERROR_BACK_OFF_MS_MAX ? wait_ms : ERROR_BACK_OFF_MS_MAX);
+}
+
+static enum rc error_note(const struct dirty_table *table, const struct mark_seen *seen,
+                          bool removed, uint64_t version, const char *reason, struct err *err)
+{
+    struct dirty_error error = {.attempts = 0};
+    struct bytes value;
+    struct key key;
+    uint64_t now_ms = table->ns->kv->now_ms;
+    enum rc rc = dirty_open(table, DIRTY_ERROR, &key, err);
+    if (rc == RC_OK)
+        rc = hash_field(&key, seen->entry, &value, err);
+    if (rc == RC_OK)
+        rc = dirty_error_parse(value, &error, err);
+    if (rc != RC_OK && rc != RC_NOT_FOUND && rc != RC_CORRUPT)
+        return rc;
+    error.removed = removed;
+    error.version = version;
+    error.attempts++;
+    error.next_ms = error_next_ms(now_ms, error.attempts);
+    snprintf(error.reason, sizeof error.reason, "%s", reason);
+    return dirty_error_put(table, seen->entry, &error, err);
+}
+
+/* (2): what was seen goes, whether it has landed or stands among the errors from now on. */
+struct removal {
+    struct bytes entry[DIRTY_ERROR + 1][LAND_STEP_FIELDS + 1];
+    uint64_t version[DIRTY_ERROR + 1][LAND_STEP_FIELDS + 1];
+    size_t count[DIRTY_ERROR + 1];
+};
+
+static void removal_add(struct removal *removal, enum dirty_part part, struct bytes entry,
+                        uint64_t version)
+{
+    size_t *count = &removal->count[part];
+    if (version == 0)
+        return;
+    ASSERT(*count <= LAND_STEP_FIELDS);
+    removal->entry[part][*count] = entry;
+    removal->version[part][(*count)++] = version;
+}
+
+static void seen_remove(struct removal *removal, const struct mark_seen *seen, bool refused)
+{
+    removal_add(removal, DIRTY_MARKED, seen->entry, seen->marked);
+    removal_add(removal, DIRTY_SAVING, seen->entry, seen->saving);
+    if (!refused)
+        removal_add(removal, DIRTY_ERROR, seen->entry, seen->error);
+}
+
+static enum rc removal_do(const struct dirty_table *table, struct removal *removal, struct err *err)
+{
+    enum rc rc = RC_OK;
+    for (enum dirty_part part = DIRTY_MARKED; rc == RC_OK && part <= DIRTY_ERROR; part++) {
+        rc = dirty_remove_many(table, part, removal->entry[part], removal->version[part],
+                               removal->count[part], err);
+        removal->count[part] = 0;
+    }
+    return rc;
+}
+
+static enum rc field_note(struct lander *lander, const struct land_owner *owner,
+                          const struct land_field *field, struct removal *removal, struct err *err)
+{
+    struct dirty_table table = lander__table(lander);
+    struct mark_seen seen = field->seen;
+    seen_remove(removal, &seen, field->refused != NULL);
+    if (!field->refused)
+        return RC_OK;
+    struct buf *entry = &lander->rule->landing->entry;
+    buf_cut(entry, 0);
+    if (!seen.entry.ptr && !address_entry_add(&owner->address, field->name, entry))
+        return err_set(err, RC_NOMEM, "could not allocate memory for an entry");
+    if (!seen.entry.ptr) /* it came with its owner's mark */
+        seen.entry = buf_bytes(entry);
+    return error_note(&table, &seen, !field->here, field->version, field->refused, err);
+}
+
+/* `keep`: what has landed may go after a while. */
+static enum rc keep_set(struct lander *lander, const struct land_owner *owner, struct err *err)
+{
+    struct dirty_table table = lander__table(lander);
+    struct buf *part = &lander->rule->landing->owner;
+    struct key key;
+    struct bytes extra;
+    bool marked;
+    buf_cut(part, 0);
+    if (!address_entry_add(&owner->address, BYTES(""), part))
+        return err_set(err, RC_NOMEM, "could not allocate memory for an entry");
+    enum rc rc = dirty_find_owner(&table, buf_bytes(part), &marked, err);
+    if (rc == RC_OK)
+        rc = landing__key_find(lander->rule->ns, owner->key, &key, err);
+    if (rc != RC_OK || marked || !key.exists)
+        return rc;
+    rc = key_extra_copy(&key, &extra, err);
+    key.meta.expire_ms = key.ns->kv->now_ms + lander->rule->spec->keep_ms;
+    return rc == RC_OK ? key_save(&key, extra, err) : rc;
+}
+
+static enum rc owner_note(struct lander *lander, const struct land_owner *owner,
+                          struct removal *removal, struct err *err)
+{
+    struct dirty_table table = lander__table(lander);
+    enum rc rc = RC_OK;
+    if (owner->sweep)
+        seen_remove(removal, &owner->seen, owner->refused != NULL);
+    if (owner->sweep && owner->refused)
+        rc = error_note(&table, &owner->seen, !owner->exists, owner->owner_version, owner->refused,
+                        err);
+    lift_stale(lander->rule->landing, lander->rule->ns, owner->key);
+    if (lander->rule->spec->keep_ms == 0 || !owner->exists)
+        return rc;
+    if (rc == RC_OK)
+        rc = removal_do(&table, removal, err); /* it is asked whether marks are left */
+    return rc == RC_OK ? keep_set(lander, owner, err) : rc;
+}
+
+/* Some fields; RC_WAIT: there are more. */
+static enum rc batch_note(struct lander *lander, size_t *at_owner, size_t *at_field,
+                          struct err *err)
+{
+    const struct land_batch *batch = &lander->batch;
+    struct dirty_table table = lander__table(lander);
+    struct removal removal = {.count = {0}};
+    size_t noted = 0;
+    enum rc rc = RC_OK;
+    for (; *at_owner < batch->owner_count; (*at_owner)++, *at_field = 0) {
+        const struct land_owner *owner = &batch->owner[*at_owner];
+        for (; *at_field < owner->field_count && noted < LAND_STEP_FIELDS; (*at_field)++, noted++) {
+            rc = field_note(lander, owner, &owner->field[*at_field], &removal, err);
+            if (rc != RC_OK)
+                return rc;
+        }
+        if (noted++ >= LAND_STEP_FIELDS) {
+            rc = removal_do(&table, &removal, err);
+            return rc == RC_OK ? RC_WAIT : rc;
+        }
+        rc = owner_note(lander, owner, &removal, err);
+        if (rc != RC_OK)
+            return rc;
+    }
+    return removal_do(&table, &removal, err);
+}
+
+/* What the snapshot holds of others waits for them; ours goes on from the table itself. */
+static enum rc table_go_on(struct lander *lander)
+{
+    land_batch_clear(&lander->batch);
+    if (!lander->at_end)
+        return lander__step_to(lander, LANDER_READ);
+    if (lander->source == DIRTY_SAVING && lander->foreign) {
+        lander->source = DIRTY_MARKED;
+        buf_cut(&lander->cursor, 0);
+        return lander__step_to(lander, LANDER_READ);
+    }
+    return lander__step_to(lander, LANDER_UNLOCK);
+}
+
+static enum rc step_note(struct lander *lander, struct err *err)
+{
+    size_t owner = lander->note_owner, field = lander->note_field;
+    enum rc rc = batch_note(lander, &owner, &field, err);
+    if (rc != RC_OK && rc != RC_WAIT)
+        return rc;
+    lander->note_owner = owner;
+    lander->note_field = field;
+    return rc == RC_WAIT ? RC_WAIT : table_go_on(lander);
+}
+
+/* ---- the other steps ---- */
+
+static enum rc renew_run(struct task *task, struct store *store, struct err *err)
+{
+    struct lander *lander = (struct lander *)((char *)task - offsetof(struct lander, renew));
+    struct landing *landing = lander->rule->landing;
+    (void)store;
+    if (!lander->renew_wanted)
+        return RC_OK;
+    landing__enter(landing);
+    struct dirty_table table = lander__table(lander);
+    enum rc rc = RC_OK;
+    if (lander->state > LANDER_LOCK)
+        rc = dirty_lock(&table, rule_name(lander), token(lander), LOCK_TTL_MS, false, err);
+    task_wait_until(task, now_ns(lander) + LOCK_TTL_MS / 3 * NS_A_MS);
+    if (rc != RC_COLD)
+        rc = RC_WAIT; /* lost, or not renewed: versions keep what lands right */
+    return landing__leave(landing, rc);
+}
+
+static void renew_done(struct task *task, enum rc rc, const struct err *err)
+{
+    struct lander *lander = (struct lander *)((char *)task - offsetof(struct lander, renew));
+    (void)rc;
+    (void)err;
+    lander->renew_started = false;
+}
+
+static void pass_end(struct lander *lander)
+{
+    struct land_rule *rule = lander->rule;
+    uint64_t now = now_ns(lander), ns = now - lander->pass_start_ns;
+    if (!lander->pass_failed)
+        lander->away = false;
+    if (!lander->pass_failed && !lander->pass_held_up) { /* (3) */
+        lander->landed_lsn = lander->pass_lsn;
+        lander->status.oldest_ms = rule->marked_since_ms;
+    }
+    if (lander->pass_rows > 0)
+        lander->status.rows_per_s = lander->pass_rows * 1000 * NS_A_MS / (ns + 1);
+    lander->status.last_pass_ms = ns / NS_A_MS;
+    lander->pass_number++;
+    lander->due_ns = now + (lander->away ? lander->back_off_ms : rule->spec->delay_ms) * NS_A_MS;
+    lander->state = LANDER_SLEEP;
+    lander->renew_wanted = false;
+    landing__waiters_wake(&rule->landing->pass_waiters);
+}
+
+/* A table without anything is passed by without a lock: a rule at rest writes nothing. */
+static enum rc table_is_empty(const struct dirty_table *table, bool *ret_empty, struct err *err)
+{
+    *ret_empty = true;
+    for (enum dirty_part part = DIRTY_MARKED; part <= DIRTY_ERROR; part++) {
+        struct key key;
+        enum rc rc = dirty_open(table, part, &key, err);
+        if (rc != RC_OK)
+            return rc;
+        *ret_empty = *ret_empty && !key.exists;
+    }
+    return RC_OK;
+}
+
+static enum rc table_next(struct lander *lander)
+{
+    if (!lander->pass_failed && ++lander->table < lander->rule->spec->tables)
+        return lander__step_to(lander, LANDER_LOCK);
+    pass_end(lander);
+    return RC_WAIT;
+}
+
+static enum rc step_lock(struct lander *lander, struct err *err)
+{
+    struct dirty_table table = lander__table(lander);
+    bool empty;
+    enum rc empty_rc = table_is_empty(&table, &empty, err);
+    if (empty_rc != RC_OK || empty)
+        return empty_rc == RC_OK ? table_next(lander) : empty_rc;
+    /* The store has one process: a lock that is there at our start is that of a dead one. */
+    bool take_over = lander->pass_number == 0;
+    enum rc rc = dirty_lock(&table, rule_name(lander), token(lander), LOCK_TTL_MS, take_over, err);
+    if (rc == RC_BUSY) {
+        lander->pass_held_up = true;
+        return lander__step_to(lander, LANDER_UNLOCK);
+    }
+    return rc == RC_OK ? lander__step_to(lander, LANDER_RETRY) : rc;
+}
+
+/* Entries that were refused and are due again are marked anew, with this commit's version. */
+static enum rc step_retry(struct lander *lander, struct err *err)
+{
+    CLEANUP(store_walk_done) struct store_walk walk = {0};
+    struct dirty_table table = lander__table(lander);
+    struct bytes entry, value;
+    struct key key;
+    enum rc rc = dirty_open(&table, DIRTY_ERROR, &key, err);
+    if (rc != RC_OK)
+        return rc;
+    if (!key.exists)
+        return lander__step_to(lander, LANDER_SNAPSHOT);
+    struct kv *kv = table.ns->kv;
+    size_t marked = 0;
+    store_walk_init(&walk, kv->store, key_rows(&key), false);
+    while ((rc = store_walk_next(&walk, &entry, &value, err)) == RC_OK) {
+        struct land_entry parts;
+        struct dirty_error error;
+        if (!land_rule_has_entry(lander->rule, entry, &parts) ||
+            dirty_error_parse(value, &error, err) != RC_OK || error.next_ms > kv->now_ms)
+            continue;
+        if (marked++ == RETRY_MARKS_MAX) {
+            lander->kicked = true; /* the others with the next pass */
+            break;
+        }
+        struct bytes copy = arena_copy(&kv->arena, entry);
+        rc = dirty_mark(&table, copy, error.removed, NULL, err);
+        if (rc != RC_OK)
+            return rc;
+    }
+    return rc == RC_OK || rc == RC_NOT_FOUND ? lander__step_to(lander, LANDER_SNAPSHOT) : rc;
+}
+
+static enum rc step_snapshot(struct lander *lander, struct err *err)
+{
+    struct dirty_table table = lander__table(lander);
+    bool has;
+    enum rc rc = dirty_snapshot(&table, &has, err);
+    if (rc != RC_OK)
+        return rc;
+    land_batch_clear(&lander->batch);
+    buf_cut(&lander->cursor, 0);
+    buf_cut(&lander->expand_after, 0);
+    lander->expanding = lander->foreign = false;
+    lander->source = DIRTY_SAVING;
+    return lander__step_to(lander, has ? LANDER_READ : LANDER_UNLOCK);
+}
+
+static enum rc step_unlock(struct lander *lander, struct err *err)
+{
+    struct dirty_table table = lander__table(lander);
+    enum rc rc = dirty_unlock(&table, rule_name(lander), token(lander), err);
+    return rc == RC_OK || rc == RC_BUSY ? table_next(lander) : rc;
+}
+
+static enum rc step_sleep(struct lander *lander, struct store *store)
+{
+    struct land_rule *rule = lander->rule;
+    uint64_t now = now_ns(lander);
+    if (now < lander->due_ns && !lander->kicked) {
+        lander->asleep = true;
+        task_wait_until(&lander->task, lander->due_ns);
+        return RC_WAIT;
+    }
+    lander->kicked = false;
+    lander->table = 0;
+    lander->pass_lsn = store_last_lsn(store);
+    lander->pass_start_ns = now;
+    lander->pass_rows = 0;
+    lander->pass_failed = lander->pass_held_up = false;
+    if (lander->status.oldest_ms == 0)
+        lander->status.oldest_ms = rule->marked_since_ms;
+    rule->marked_since_ms = 0;
+    rule->marks = 0;
+    lander->renew_wanted = true;
+    if (!lander->renew_started) {
+        lander->renew_started = true;
+        task_start(rule->landing->options.tasks, &lander->renew);
+    }
+    return lander__step_to(lander, LANDER_LOCK);
+}
+
+/* ---- the task ---- */
+
+static enum rc step(struct lander *lander, struct store *store, struct err *err)
+{
+    switch (lander->state) {
+    case LANDER_SLEEP:
+        return step_sleep(lander, store);
+    case LANDER_LOCK:
+        return step_lock(lander, err);
+    case LANDER_RETRY:
+        return step_retry(lander, err);
+    case LANDER_SNAPSHOT:
+        return step_snapshot(lander, err);
+    case LANDER_READ:
+        return lander__read(lander, err);
+    case LANDER_DURABLE:
+        return step_durable(lander, store);
+    case LANDER_WORK:
+        return step_work(lander);
+    case LANDER_NOTE:
+        return step_note(lander, err);
+    case LANDER_UNLOCK:
+        return step_unlock(lander, err);
+    }
+    return RC_OK;
+}
+
+static enum rc job_run(struct task *task, struct store *store, struct err *err)
+{
+    struct lander *lander = (struct lander *)task;
+    lander->asleep = false;
+    landing__enter(lander->rule->landing);
+    return landing__leave(lander->rule->landing, step(lander, store, err));
+}
+
+/* Only errors end it: the store could not read or write. What was done in this turn is undone. */
+static void job_done(struct task *task, enum rc rc, const struct err *err)
+{
+    struct lander *lander = (struct lander *)task;
+    struct tasks *tasks = lander->rule->landing->options.tasks;
+    log_warn("landing: rule %s: %s", lander->rule->spec->name,
+             err->text[0] ? err->text : rc_text(rc));
+    lander->trouble = *err;
+    lander->status.failures++;
+    lander->state = LANDER_SLEEP;
+    lander->pass_failed = true;
+    lander->renew_wanted = false;
+    lander->pass_number++;
+    lander->due_ns = now_ns(lander) + BACK_OFF_MS_MAX / 10 * NS_A_MS;
+    land_batch_clear(&lander->batch);
+    landing__waiters_wake(&lander->rule->landing->pass_waiters);
+    task_start(tasks, task);
+}
+
+enum rc lander_new(struct land_rule *rule, struct lander **ret_lander, struct err *err)
+{
+    struct worker *worker;
+    enum rc rc = worker_new(rule->spec, &worker, err);
+    if (rc != RC_OK)
+        return rc;
+    struct lander *lander = mem_zalloc(sizeof *lander);
+    lander->rule = rule;
+    lander->worker = worker;
+    land_batch_init(&lander->batch);
+    buf_init(&lander->cursor, STORE_SUFFIX_BYTES_MAX);
+    buf_init(&lander->expand_after, STORE_SUFFIX_BYTES_MAX);
+    lander->task.run = job_run;
+    lander->task.done = job_done;
+    lander->task.flags = TASK_JOB | TASK_DELETES;
+    lander->renew.run = renew_run;
+    lander->renew.done = renew_done;
+    lander->renew.flags = TASK_JOB | TASK_DELETES;
+    task_start(rule->landing->options.tasks, &lander->task); /* what a run before us has left */
+    *ret_lander = lander;
+    return RC_OK;
+}
+
+void lander_free(struct lander *lander)
+{
+    if (!lander)
+        return;
+    worker_free(lander->worker);
+    task_cancel(&lander->task);
+    task_cancel(&lander->renew);
+    land_batch_done(&lander->batch);
+    buf_done(&lander->cursor);
+    buf_done(&lander->expand_after);
+    mem_free(lander);
+}
+
+void lander_kick(struct lander *lander)
+{
+    lander->kicked = true;
+    if (!lander->asleep)
+        return;
+    lander->asleep = lander->pass_failed = false; /* what the next pass finds counts */
+    task_cancel(&lander->task);
+    task_start(lander->rule->landing->options.tasks, &lander->task);
+}
+
+void lander_marked(struct lander *lander)
+{
+    bool many = lander->rule->marks >= MANY_MARKS_BATCHES * (uint64_t)lander->rule->spec->batch;
+    if (many && lander->asleep && !lander->away)
+        lander_kick(lander);
+}
+
+/* ---- for people ---- */
+
+bool lander_is_through(const struct lander *lander, uint64_t lsn)
+{
+    return lander->landed_lsn >= lsn;
+}
+
+uint64_t lander_pass_number(const struct lander *lander)
+{
+    return lander->pass_number;
+}
+
+const char *lander_trouble(const struct lander *lander)
+{
+    return lander->pass_failed && lander->trouble.text[0] ? lander->trouble.text : NULL;
+}
+
+const char *lander_sink(const struct lander *lander)
+{
+    return worker_name(lander->worker);
+}
+
+void lander_status(const struct lander *lander, struct land_status *to)
+{
+    uint64_t since_ms = lander->rule->marked_since_ms;
+    *to = lander->status;
+    if (to->oldest_ms == 0 || (since_ms != 0 && since_ms < to->oldest_ms))
+        to->oldest_ms = since_ms;
+    to->away = lander->away;
+    snprintf(to->trouble, sizeof to->trouble, "%s", lander->trouble.text);
+}

@@ -1,0 +1,70 @@
+/* lander_int.h - what lander.c and lander_read.c share: a rule's lander. */
+#pragma once
+
+#include "landing/landing_int.h"
+
+enum lander_state {
+    LANDER_SLEEP,
+    LANDER_LOCK,
+    LANDER_RETRY,
+    LANDER_SNAPSHOT,
+    LANDER_READ,
+    LANDER_DURABLE,
+    LANDER_WORK,
+    LANDER_NOTE,
+    LANDER_UNLOCK,
+};
+
+struct lander {
+    struct task task;
+    struct task renew; /* keeps the lock while SQL works */
+    struct work work;
+    struct land_rule *rule;
+    struct worker *worker;
+    enum lander_state state;
+    bool asleep, kicked;
+    bool renew_wanted, renew_started;
+    uint64_t due_ns;
+    uint32_t table;
+    /* the pass */
+    uint64_t pass_lsn, pass_start_ns, pass_number;
+    uint64_t pass_rows;
+    bool pass_failed;  /* the database is away */
+    bool pass_held_up; /* something was left out: a table was locked by another */
+    /* the table */
+    enum dirty_part source;
+    struct buf cursor; /* the last entry that was looked at */
+    bool foreign;      /* the snapshot holds entries of other rules */
+    bool at_end;
+    /* a large owner that is landed in several batches */
+    bool expanding;
+    uint64_t expand_version;
+    struct buf expand_after;
+    /* the batch */
+    struct land_batch batch;
+    size_t note_owner, note_field;
+    enum rc work_rc;
+    struct err work_err;
+    struct shape_stats work_stats;
+    uint64_t work_ns;
+    /* results */
+    uint64_t landed_lsn;
+    uint64_t back_off_ms;
+    bool away;
+    struct err trouble;
+    struct land_status status;
+};
+
+static inline struct dirty_table lander__table(const struct lander *lander)
+{
+    return land_rule_table(lander->rule, lander->table);
+}
+/* The next step, in a later turn. */
+static inline enum rc lander__step_to(struct lander *lander, enum lander_state state)
+{
+    lander->state = state;
+    return RC_WAIT;
+}
+
+/* lander_read.c: fills the batch from the cursor on. */
+enum rc lander__read(struct lander *lander, struct err *err) NODISCARD;

@@ -1,0 +1,722 @@
+#include "landing/landing.h"
+
+#include "base/log.h"
+#include "base/mem.h"
+#include "landing/landing_int.h"
+#include "types/hash.h"
+
+#include "base/banned.h"
+
+enum { PAIR_BYTES_MAX = 1024, RULE_LOAD_TURNS_MAX = 1000 * 1000 };
+#define RULES_KEY LAND_OWN_PREFIX "rules}"
+#define TABLES_KEY LAND_OWN_PREFIX "tables}"
+
+/* ---- jobs ---- */
+
+void landing__enter(struct landing *landing)
+{
+    kv_begin(landing->kv, clock_unix_ms(landing->options.clock));
+    landing->lifting = false;
+    if (landing->options.enter)
+        landing->options.enter(landing->options.arg);
+}
+
+enum rc landing__leave(struct landing *landing, enum rc rc)
+{
+    landing->lifting = true;
+    if (landing->options.leave)
+        landing->options.leave(landing->options.arg, rc == RC_WAIT ? RC_OK : rc);
+    return rc;
+}
+
+bool landing_lifting(struct landing *landing, bool lifting)
+{
+    bool before = landing->lifting;
+    landing->lifting = lifting;
+    return before;
+}
+
+enum rc landing__key_find(struct ns *ns, struct bytes name, struct key *ret_key, struct err *err)
+{
+    bool landed = ns->landed;
+    ns->landed = false;
+    enum rc rc = key_write(ns, name, KEY_ANY, ret_key, err);
+    ns->landed = landed;
+    /* What is dead and was not landed is alive: see dead_look(). */
+    if (rc == RC_OK && ret_key->dead) {
+        ret_key->exists = true;
+        ret_key->dead = false;
+    }
+    return rc;
+}
+
+/* ---- rules ---- */
+
+struct land_rule *landing_rule_of(const struct landing *landing, const struct ns *ns,
+                                  struct bytes key)
+{
+    for (struct land_rule *rule = landing->rules; rule; rule = rule->next)
+        if (rule->ns == ns && rule_takes(rule->spec, key, NULL))
+            return rule;
+    return NULL;
+}
+
+struct land_rule *landing_rule(const struct landing *landing, struct bytes name)
+{
+    for (struct land_rule *rule = landing->rules; rule; rule = rule->next)
+        if (bytes_eq(bytes_of(rule->spec->name, strlen(rule->spec->name)), name))
+            return rule;
+    return NULL;
+}
+
+struct land_rule *landing_rule_next(const struct landing *landing, const struct land_rule *rule)
+{
+    return rule ? rule->next : landing->rules;
+}
+
+const struct rule_spec *land_rule_spec(const struct land_rule *rule)
+{
+    return rule->spec;
+}
+
+bool land_rule_is_from_config(const struct land_rule *rule)
+{
+    return rule->from_config;
+}
+
+const char *land_rule_sink(const struct land_rule *rule)
+{
+    return lander_sink(rule->lander);
+}
+
+struct dirty_table land_rule_table(const struct land_rule *rule, uint32_t table)
+{
+    return (struct dirty_table){.dirty = &rule->landing->dirty, .ns = rule->ns, .number = table};
+}
+
+/* Database 0 holds the stored rules. */
+static void landed_update(struct landing *landing)
+{
+    for (size_t i = 0; i < landing->kv->ns_count; i++)
+        if (landing->kv->ns[i])
+            landing->kv->ns[i]->landed = i == 0 && landing->rules;
+    for (struct land_rule *rule = landing->rules; rule; rule = rule->next)
+        rule->ns->landed = true;
+}
+
+static enum rc rule_check(const struct landing *landing, const struct rule_spec *spec,
+                          struct err *err)
+{
+    if (landing_rule(landing, bytes_of(spec->name, strlen(spec->name))))
+        return err_set(err, RC_BUSY, "there is a rule %s already", spec->name);
+    if (!kv_ns(landing->kv, spec->db))
+        return err_set(err, RC_INVALID, "there is no database %u", spec->db);
+    for (struct land_rule *rule = landing->rules; rule; rule = rule->next)
+        if (rules_overlap(spec, rule->spec))
+            return err_set(err, RC_BUSY, "a key could be taken by this rule and by %s",
+                           rule->spec->name);
+    return RC_OK;
+}
+
+static void rule_destroy(struct land_rule *rule)
+{
+    lander_free(rule->lander);
+    worker_free(rule->lifter);
+    rule->lifter = NULL;
+    lifts_rule_gone(rule);
+    rule_free(rule->spec);
+    mem_free(rule);
+}
+
+enum rc landing_rule_add(struct landing *landing, struct rule_spec *spec, bool from_config,
+                         struct err *err)
+{
+    enum rc rc = rule_check(landing, spec, err);
+    if (rc != RC_OK) {
+        rule_free(spec);
+        return rc;
+    }
+    struct land_rule *rule = mem_zalloc(sizeof *rule);
+    rule->landing = landing;
+    rule->spec = spec;
+    rule->ns = kv_ns(landing->kv, spec->db);
+    rule->from_config = from_config;
+    rc = worker_new(spec, &rule->lifter, err);
+    if (rc == RC_OK)
+        rc = lander_new(rule, &rule->lander, err);
+    if (rc != RC_OK) {
+        rule_destroy(rule);
+        return rc;
+    }
+    struct land_rule **last = &landing->rules;
+    while (*last)
+        last = &(*last)->next;
+    *last = rule;
+    landed_update(landing);
+    return RC_OK;
+}
+
+static void pairs_forget(struct landing *landing, const struct land_rule *rule)
+{
+    for (struct pair_known **at = &landing->pairs; *at;) {
+        struct pair_known *pair = *at;
+        if (rule && pair->rule != rule) {
+            at = &pair->next;
+            continue;
+        }
+        *at = pair->next;
+        mem_free((void *)pair->pair.ptr);
+        mem_free(pair);
+    }
+}
+
+void landing_rule_delete(struct land_rule *rule)
+{
+    struct landing *landing = rule->landing;
+    struct land_rule **at = &landing->rules;
+    while (*at != rule)
+        at = &(*at)->next;
+    *at = rule->next;
+    pairs_forget(landing, rule);
+    rule_destroy(rule);
+    landed_update(landing);
+}
+
+/* ---- stored rules ---- */
+
+enum rc landing_rule_store(struct landing *landing, const struct rule_spec *spec, struct err *err)
+{
+    struct ns *ns = kv_ns(landing->kv, 0);
+    const struct bytes pair[2] = {bytes_of(spec->name, strlen(spec->name)), spec->text};
+    bool landed = ns->landed;
+    ns->landed = false;
+    enum rc rc = hash_set(ns, BYTES(RULES_KEY), pair, 1, NULL, err);
+    ns->landed = landed;
+    return rc;
+}
+
+enum rc landing_rule_unstore(struct landing *landing, struct bytes name, struct err *err)
+{
+    struct ns *ns = kv_ns(landing->kv, 0);
+    bool landed = ns->landed;
+    ns->landed = false;
+    enum rc rc = hash_delete(ns, BYTES(RULES_KEY), &name, 1, NULL, err);
+    ns->landed = landed;
+    return rc;
+}
+
+struct rules_job {
+    struct task task;
+    struct landing *landing;
+    struct rule_spec **spec;
+    size_t count;
+    bool over;
+    enum rc rc;
+    struct err err;
+};
+
+static void specs_free(struct rules_job *job)
+{
+    for (size_t i = 0; i < job->count; i++)
+        rule_free(job->spec[i]);
+    mem_free(job->spec);
+    job->spec = NULL;
+    job->count = 0;
+}
+
+static enum rc rules_run(struct task *task, struct store *store, struct err *err)
+{
+    struct rules_job *job = (struct rules_job *)task;
+    CLEANUP(store_walk_done) struct store_walk walk = {0};
+    struct bytes name, text;
+    struct key key;
+    specs_free(job);
+    kv_begin(job->landing->kv, clock_unix_ms(job->landing->options.clock));
+    enum rc rc = landing__key_find(kv_ns(job->landing->kv, 0), BYTES(RULES_KEY), &key, err);
+    if (rc != RC_OK || !key.exists)
+        return rc;
+    if (key.meta.type != TYPE_HASH)
+        return err_set(err, RC_CORRUPT, RULES_KEY " is no hash");
+    store_walk_init(&walk, store, key_rows(&key), false);
+    while ((rc = store_walk_next(&walk, &name, &text, err)) == RC_OK) {
+        struct rule_spec *spec;
+        rc = rule_parse_text(text, &spec, err);
+        if (rc != RC_OK)
+            return rc;
+        job->spec = mem_realloc(job->spec, (job->count + 1) * sizeof(struct rule_spec *));
+        job->spec[job->count++] = spec;
+    }
+    return rc == RC_NOT_FOUND ? RC_OK : rc;
+}
+
+static void rules_done(struct task *task, enum rc rc, const struct err *err)
+{
+    struct rules_job *job = (struct rules_job *)task;
+    job->over = true;
+    job->rc = rc;
+    job->err = *err;
+}
+
+enum rc landing_rules_load(struct landing *landing, struct err *err)
+{
+    struct rules_job job = {.landing = landing};
+    job.task.run = rules_run;
+    job.task.done = rules_done;
+    task_start(landing->options.tasks, &job.task);
+    while (!job.over)
+        tasks_turn(landing->options.tasks);
+    enum rc rc = job.rc;
+    if (rc != RC_OK)
+        *err = job.err;
+    for (size_t i = 0; rc == RC_OK && i < job.count; i++) {
+        struct rule_spec *spec = job.spec[i];
+        job.spec[i] = NULL;
+        if (landing_rule(landing, bytes_of(spec->name, strlen(spec->name)))) {
+            log_warn("landing: rule %s is in the config file and in the store; the file counts",
+                     spec->name);
+            rule_free(spec);
+            continue;
+        }
+        rc = landing_rule_add(landing, spec, false, err);
+    }
+    specs_free(&job);
+    return rc;
+}
+
+/* ---- entries ---- */
+
+bool land_rule_has_entry(const struct land_rule *rule, struct bytes entry,
+                         struct land_entry *ret_entry)
+{
+    struct landing *landing = rule->landing;
+    struct err err;
+    struct bytes name = bytes_of(rule->spec->name, strlen(rule->spec->name));
+    if (entry_parse(entry, &landing->kv->arena, ret_entry, &err) != RC_OK ||
+        ret_entry->shape != rule->spec->shape)
+        return false;
+    if (ret_entry->shape == LAND_COLUMNS)
+        return bytes_eq(ret_entry->rule_name, name);
+    ret_entry->address.spec = rule->spec;
+    buf_cut(&landing->owner, 0);
+    return address_key_add(&ret_entry->address, &landing->owner) &&
+           rule_takes(rule->spec, buf_bytes(&landing->owner), NULL);
+}
+
+/* ---- the table of an app and a region ---- */
+
+static bool pair_is_known(const struct land_rule *rule, struct bytes pair)
+{
+    for (const struct pair_known *known = rule->landing->pairs; known; known = known->next)
+        if (known->rule == rule && bytes_eq(known->pair, pair))
+            return true;
+    return false;
+}
+
+static void pair_remember(const struct land_rule *rule, struct bytes pair)
+{
+    struct pair_known *known = mem_zalloc(sizeof *known);
+    known->rule = rule;
+    known->pair = bytes_of(mem_dup(pair.ptr, pair.len), pair.len);
+    known->next = rule->landing->pairs;
+    rule->landing->pairs = known;
+}
+
+/* A table belongs to the first pair that used it: refused at the write, not when it lands. */
+static enum rc pair_claim(const struct land_rule *rule, const struct address *address,
+                          struct err *err)
+{
+    struct ns *ns = rule->ns;
+    uint8_t pair[PAIR_BYTES_MAX], field[PAIR_BYTES_MAX];
+    size_t app = address->app.len, region = address->region.len, name = strlen(rule->spec->name);
+    ASSERT(app + region + name + 2 <= PAIR_BYTES_MAX); /* address_of() bounds them */
+    memcpy(pair, address->app.ptr, app);
+    pair[app] = '&';
+    memcpy(pair + app + 1, address->region.ptr, region);
+    struct bytes wanted = bytes_of(pair, app + 1 + region), value;
+    if (pair_is_known(rule, wanted))
+        return RC_OK;
+    memcpy(field, rule->spec->name, name);
+    field[name] = '&';
+    memcpy(field + name + 1, pair, wanted.len);
+    field[name + 1 + app] = '_';
+    const struct bytes set[2] = {bytes_of(field, name + 1 + wanted.len), wanted};
+    bool landed = ns->landed;
+    ns->landed = false;
+    enum rc rc = hash_get(ns, BYTES(TABLES_KEY), set[0], &value, err);
+    if (rc == RC_NOT_FOUND)
+        rc = hash_set(ns, BYTES(TABLES_KEY), set, 1, NULL, err);
+    else if (rc == RC_OK && bytes_eq(value, wanted))
+        pair_remember(rule, wanted); /* only what was read: a put may be taken back */
+    else if (rc == RC_OK)
+        rc = err_set(err, RC_INVALID, "the table %.*s belongs to the app and region %.*s",
+                     (int)wanted.len, (const char *)field + name + 1, (int)value.len,
+                     (const char *)value.ptr);
+    ns->landed = landed;
+    return rc;
+}
+
+/* ---- marks ---- */
+
+static enum rc mark(struct land_rule *rule, struct bytes key, const struct address *address,
+                    struct bytes field, bool removed, struct err *err)
+{
+    struct landing *landing = rule->landing;
+    struct dirty_table table = land_rule_table(rule, address_table(rule->spec, key));
+    enum rc rc = rule->spec->shape == LAND_OBJECT ? pair_claim(rule, address, err) : RC_OK;
+    if (rc != RC_OK)
+        return rc;
+    buf_cut(&landing->entry, 0);
+    if (!address_entry_add(address, field, &landing->entry))
+        return err_set(err, RC_NOMEM, "could not allocate memory for an entry");
+    bool is_new;
+    rc = dirty_mark(&table, buf_bytes(&landing->entry), removed, &is_new, err);
+    if (rc == RC_OK && is_new) { /* hints: the commit may still be taken back */
+        if (rule->marked_since_ms == 0)
+            rule->marked_since_ms = landing->kv->now_ms;
+        rule->marks++;
+        lander_marked(rule->lander);
+    }
+    return rc;
+}
+
+enum rc land_mark(struct land_rule *rule, struct bytes key, struct bytes field, struct err *err)
+{
+    struct address address;
+    enum rc rc = address_of(rule->spec, key, &address, err);
+    if (rc == RC_OK && field.len > 0)
+        rc = address_check_field(&address, field, err);
+    return rc == RC_OK ? mark(rule, key, &address, field, false, err) : rc;
+}
+
+/* ---- hooks ---- */
+
+static struct land_rule *rule_of(const struct key *key)
+{
+    return (struct land_rule *)key->rule;
+}
+
+static enum rc own_error(struct err *err)
+{
+    return err_set(err, RC_INVALID,
+                   "keys that begin with " LAND_OWN_PREFIX " are landing's own: they can be read");
+}
+
+/* Whether the owner is marked: then what is here is all there is. `any`: or any of its fields. */
+static enum rc owner_is_marked(const struct land_rule *rule, const struct key *key, bool any,
+                               bool *ret_marked, struct err *err)
+{
+    struct landing *landing = rule->landing;
+    struct address address;
+    struct err ignored;
+    struct dirty_table table = land_rule_table(rule, address_table(rule->spec, key->name));
+    *ret_marked = false;
+    if (address_of(rule->spec, key->name, &address, &ignored) != RC_OK)
+        return RC_OK;
+    buf_cut(&landing->owner, 0);
+    if (!address_entry_add(&address, BYTES(""), &landing->owner))
+        return err_set(err, RC_NOMEM, "could not allocate memory for an entry");
+    struct bytes owner = buf_bytes(&landing->owner);
+    return any ? dirty_find_owner(&table, owner, ret_marked, err)
+               : dirty_find(&table, owner, ret_marked, NULL, err);
+}
+
+/* A deadline is the end of the local copy. With marks it has to wait; without, it is as if nothing
+ * were here. */
+static enum rc dead_look(const struct land_rule *rule, struct key *key, struct err *err)
+{
+    bool marked;
+    if (rule->spec->expire_delete)
+        return RC_OK;
+    enum rc rc = owner_is_marked(rule, key, true, &marked, err);
+    if (rc == RC_OK && marked) {
+        key->dead = false;
+        key->exists = true;
+    }
+    return rc;
+}
+
+static enum rc hook_found(void *arg, struct key *key, bool whole, struct err *err)
+{
+    struct landing *landing = arg;
+    if (bytes_start_with(key->name, BYTES(LAND_OWN_PREFIX))) {
+        key->rule = &landing->own;
+        return RC_OK;
+    }
+    struct land_rule *rule = landing_rule_of(landing, key->ns, key->name);
+    if (!rule)
+        return RC_OK;
+    key->rule = rule;
+    enum rc rc = key->dead ? dead_look(rule, key, err) : RC_OK;
+    bool is_here = key->exists && (key->whole || key->meta.type != TYPE_HASH);
+    rule->hits += key->exists && (is_here || !whole); /* what is missing of it is counted there */
+    if (rc != RC_OK || !whole || is_here || !landing->lifting)
+        return rc;
+    if (key->dead && rule->spec->expire_delete)
+        return RC_OK;
+    bool marked;
+    rc = owner_is_marked(rule, key, false, &marked, err);
+    return rc == RC_OK && !marked ? lift_need(rule, key, NULL, err) : rc;
+}
+
+static enum rc hook_field_missing(void *arg, const struct key *key, struct bytes field,
+                                  struct err *err)
+{
+    struct landing *landing = arg;
+    struct land_rule *rule = rule_of(key);
+    struct address address;
+    struct err ignored;
+    bool marked;
+    if (rule->is_own || !landing->lifting || (key->dead && rule->spec->expire_delete))
+        return RC_NOT_FOUND;
+    enum rc rc = owner_is_marked(rule, key, false, &marked, err);
+    if (rc != RC_OK || marked)
+        return rc == RC_OK ? RC_NOT_FOUND : rc;
+    if (address_of(rule->spec, key->name, &address, &ignored) != RC_OK)
+        return RC_NOT_FOUND;
+    buf_cut(&landing->entry, 0);
+    if (!address_entry_add(&address, field, &landing->entry))
+        return err_set(err, RC_NOMEM, "could not allocate memory for an entry");
+    struct dirty_table table = land_rule_table(rule, address_table(rule->spec, key->name));
+    rc = dirty_find(&table, buf_bytes(&landing->entry), &marked, NULL, err);
+    if (rc == RC_OK && !marked)
+        rc = lift_need(rule, key, &field, err);
+    return rc == RC_OK ? RC_NOT_FOUND : rc;
+}
+
+static enum rc hook_field_change(void *arg, const struct key *key, struct bytes field, bool removed,
+                                 struct err *err)
+{
+    struct land_rule *rule = rule_of(key);
+    struct address address;
+    (void)arg;
+    if (rule->is_own)
+        return own_error(err);
+    enum rc rc = address_of(rule->spec, key->name, &address, err);
+    if (rc == RC_OK)
+        rc = address_check_field(&address, field, err);
+    return rc == RC_OK ? mark(rule, key->name, &address, field, removed, err) : rc;
+}
+
+static enum rc hook_key_change(void *arg, const struct key *key, bool removed, bool expired,
+                               struct err *err)
+{
+    struct landing *landing = arg;
+    struct land_rule *rule = rule_of(key);
+    struct address address;
+    if (rule->is_own)
+        return own_error(err);
+    if (expired && !rule->spec->expire_delete) {
+        lifts_forget_absence(landing); /* SQL may have it: it was here */
+        return RC_OK;
+    }
+    enum rc rc = address_of(rule->spec, key->name, &address, err);
+    if (rc == RC_INVALID && removed)
+        return RC_OK; /* it was never landed */
+    return rc == RC_OK ? mark(rule, key->name, &address, BYTES(""), removed, err) : rc;
+}
+
+static enum rc hook_may_change(void *arg, const struct key *key, struct err *err)
+{
+    (void)arg;
+    return rule_of(key)->is_own ? own_error(err) : RC_OK;
+}
+
+static enum rc hook_flush(void *arg, const struct ns *ns, bool swapped, struct err *err)
+{
+    struct landing *landing = arg;
+    for (struct land_rule *rule = landing->rules; rule; rule = rule->next) {
+        if (rule->ns != ns)
+            continue;
+        if (swapped)
+            return err_set(err, RC_INVALID,
+                           "database %u has the landing rule %s: it stays where "
+                           "it is",
+                           ns->index, rule->spec->name);
+        if (!rule->spec->flush_store_only)
+            return err_set(err, RC_INVALID,
+                           "database %u has the landing rule %s, which does not say "
+                           "\"flush store-only\"",
+                           ns->index, rule->spec->name);
+    }
+    pairs_forget(landing, NULL);
+    lifts_forget_absence(landing);
+    return RC_OK;
+}
+
+/* Rules are not part of what FLUSHDB removes. */
+static enum rc hook_flushed(void *arg, const struct ns *ns, struct err *err)
+{
+    struct landing *landing = arg;
+    enum rc rc = RC_OK;
+    if (ns->index != 0)
+        return rc;
+    for (struct land_rule *rule = landing->rules; rc == RC_OK && rule; rule = rule->next)
+        if (!rule->from_config)
+            rc = landing_rule_store(landing, rule->spec, err);
+    return rc;
+}
+
+/* ---- people ---- */
+
+void landing_kick(struct landing *landing, struct land_rule *rule)
+{
+    for (struct land_rule *at = landing->rules; at; at = at->next)
+        if (!rule || at == rule)
+            lander_kick(at->lander);
+}
+
+bool landing_is_through(const struct landing *landing, const struct land_rule *rule, uint64_t lsn)
+{
+    for (struct land_rule *at = landing->rules; at; at = at->next)
+        if ((!rule || at == rule) && !lander_is_through(at->lander, lsn))
+            return false;
+    return true;
+}
+
+const char *land_rule_trouble(const struct land_rule *rule)
+{
+    return lander_trouble(rule->lander);
+}
+
+uint64_t land_rule_pass_number(const struct land_rule *rule)
+{
+    return lander_pass_number(rule->lander);
+}
+
+void land_rule_status(const struct land_rule *rule, struct land_status *ret_status)
+{
+    lander_status(rule->lander, ret_status);
+    ret_status->lifts = rule->lifts;
+    ret_status->lifted_rows = rule->lifted_rows;
+    ret_status->lift_failures = rule->lift_failures;
+    ret_status->lift_ns = rule->lift_ns;
+    ret_status->hits = rule->hits;
+    ret_status->misses = rule->misses;
+    ret_status->absences = rule->absences;
+}
+
+static enum rc part_count(const struct dirty_table *table, enum dirty_part part,
+                          uint64_t *ret_count, struct err *err)
+{
+    struct key key;
+    enum rc rc = dirty_open(table, part, &key, err);
+    *ret_count = rc == RC_OK && key.exists ? key.meta.count : 0;
+    return rc;
+}
+
+enum rc land_rule_backlog(const struct land_rule *rule, uint32_t table, uint64_t *ret_marked,
+                          uint64_t *ret_saving, uint64_t *ret_errors, struct err *err)
+{
+    struct dirty_table at = land_rule_table(rule, table);
+    enum rc rc = part_count(&at, DIRTY_MARKED, ret_marked, err);
+    if (rc == RC_OK)
+        rc = part_count(&at, DIRTY_SAVING, ret_saving, err);
+    if (rc == RC_OK)
+        rc = part_count(&at, DIRTY_ERROR, ret_errors, err);
+    return rc;
+}
+
+enum rc land_evict(struct land_rule *rule, struct bytes key, bool *ret_dropped, struct err *err)
+{
+    struct key found;
+    bool marked;
+    *ret_dropped = false;
+    enum rc rc = landing__key_find(rule->ns, key, &found, err);
+    if (rc != RC_OK || !found.exists || found.meta.type != TYPE_HASH)
+        return rc;
+    rc = owner_is_marked(rule, &found, true, &marked, err);
+    if (rc == RC_OK && marked)
+        return err_set(err, RC_BUSY, "the key has not landed yet");
+    if (rc == RC_OK)
+        rc = key_remove(&found, err); /* found without a rule: nobody is told, SQL keeps it */
+    lifts_forget_absence(rule->landing);
+    *ret_dropped = rc == RC_OK;
+    return rc;
+}
+
+/* ---- waiting ---- */
+
+void landing_run_begin(struct landing *landing)
+{
+    landing->wanted = NULL;
+}
+
+void land_waiter_end(struct land_waiter *waiter)
+{
+    if (!waiter->list)
+        return;
+    if (waiter->prev)
+        waiter->prev->next = waiter->next;
+    else
+        *waiter->list = waiter->next;
+    if (waiter->next)
+        waiter->next->prev = waiter->prev;
+    *waiter = (struct land_waiter){0};
+}
+
+void landing_wait_pass(struct landing *landing, struct land_waiter *waiter, struct task *task)
+{
+    land_waiter_end(waiter);
+    *waiter = (struct land_waiter){
+        .task = task, .list = &landing->pass_waiters, .next = landing->pass_waiters};
+    if (landing->pass_waiters)
+        landing->pass_waiters->prev = waiter;
+    landing->pass_waiters = waiter;
+}
+
+void landing__waiters_wake(struct land_waiter **list)
+{
+    while (*list) {
+        struct land_waiter *waiter = *list;
+        struct task *task = waiter->task;
+        land_waiter_end(waiter);
+        task_wake(task);
+    }
+}
+
+/* ---- life ---- */
+
+struct landing *landing_new(const struct landing_options *options)
+{
+    static const char digits[] = "0123456789abcdef";
+    struct landing *landing = mem_zalloc(sizeof *landing);
+    landing->options = *options;
+    landing->kv = options->kv;
+    landing->lifting = true;
+    landing->own = (struct land_rule){.landing = landing, .is_own = true};
+    dirty_init(&landing->dirty);
+    buf_init(&landing->entry, STORE_SUFFIX_BYTES_MAX);
+    buf_init(&landing->owner, STORE_SUFFIX_BYTES_MAX);
+    rand_bytes(&options->kv->rand, landing->token, sizeof landing->token);
+    for (size_t i = 0; i < sizeof landing->token; i++)
+        landing->token[i] = (uint8_t)digits[landing->token[i] & 15];
+    lifts_init(landing);
+    options->kv->land = (struct land_hooks){.found = hook_found,
+                                            .field_missing = hook_field_missing,
+                                            .field_change = hook_field_change,
+                                            .key_change = hook_key_change,
+                                            .may_change = hook_may_change,
+                                            .flush = hook_flush,
+                                            .flushed = hook_flushed,
+                                            .arg = landing};
+    return landing;
+}
+
+void landing_free(struct landing *landing)
+{
+    if (!landing)
+        return;
+    while (landing->rules)
+        landing_rule_delete(landing->rules);
+    landing__waiters_wake(&landing->pass_waiters);
+    lifts_done(landing);
+    pairs_forget(landing, NULL);
+    buf_done(&landing->entry);
+    buf_done(&landing->owner);
+    mem_free(landing);
+}
+
+void landing_turn(struct landing *landing)
+{
+    lifts_start(landing);
+}

@@ -1,0 +1,112 @@
+/* landing.h - write-behind to SQL, and lift on a miss: docs/design/0003-landing.md.
+ *
+ * The server makes one struct landing; it gives its hooks to the kv. From then on every command
+ * that changes a key of a rule marks it in its own commit, and a command that misses something of
+ * such a key ends with RC_COLD: after that the server calls landing_wait() for the task and lets it
+ * wait for an event; it runs again when the lift has ended.
+ *
+ * Threads: the executor. Landing has its own for SQL (worker.h). */
+#pragma once
+
+#include "landing/dirty.h"
+#include "landing/rule.h"
+#include "store/task.h"
+#include "types/kv.h"
+
+struct landing;
+struct land_rule;
+struct lift;
+
+struct landing_options {
+    struct kv *kv;
+    struct tasks *tasks;
+    const struct clock *clock;
+    /* Around each attempt of a job that changes keys, as in struct expire_options; may be NULL. */
+    void (*enter)(void *arg);
+    void (*leave)(void *arg, enum rc rc);
+    void *arg;
+};
+struct landing *landing_new(const struct landing_options *options);
+void landing_free(struct landing *landing); /* before its kv and tasks; NULL is allowed */
+/* Between two turns: starts what the turn asked for. */
+void landing_turn(struct landing *landing);
+
+/* ---- rules ---- */
+
+/* Outside commits. Takes the spec, also when it fails. RC_BUSY: the name is taken, or keys could
+ * belong to two rules. RC_INVALID: no such database, a password file that cannot be read. */
+enum rc landing_rule_add(struct landing *landing, struct rule_spec *spec, bool from_config,
+                         struct err *err) NODISCARD;
+void landing_rule_delete(struct land_rule *rule); /* outside commits; its marks stay */
+struct land_rule *landing_rule(const struct landing *landing, struct bytes name); /* NULL: none */
+struct land_rule *
+landing_rule_next(const struct landing *landing,
+                  const struct land_rule *rule); /* NULL: from the first; the end */
+const struct rule_spec *land_rule_spec(const struct land_rule *rule);
+bool land_rule_is_from_config(const struct land_rule *rule);
+const char *land_rule_sink(const struct land_rule *rule); /* for people, without its password */
+/* The rule that takes this key, NULL if none does. */
+struct land_rule *landing_rule_of(const struct landing *landing, const struct ns *ns,
+                                  struct bytes key);
+/* Rules made by a command are kept in the store: the hash slug-persist:{rules} of database 0. */
+enum rc landing_rule_store(struct landing *landing, const struct rule_spec *spec,
+                           struct err *err) NODISCARD;
+enum rc landing_rule_unstore(struct landing *landing, struct bytes name, struct err *err) NODISCARD;
+/* Before the first command: those stored are added. It runs turns. */
+enum rc landing_rules_load(struct landing *landing, struct err *err) NODISCARD;
+
+/* ---- waiting ---- */
+
+/* What a command waits for; embedded by its owner, zeroed before use. */
+struct land_waiter {
+    struct task *task;
+    struct land_waiter **list;
+    struct land_waiter *prev, *next;
+};
+void landing_run_begin(struct landing *landing); /* before a command runs */
+/* After RC_COLD: true if it was a lift that it wants; the task is woken when that has ended. */
+bool landing_wait(struct landing *landing, struct land_waiter *waiter, struct task *task);
+/* The task is woken after every pass of a lander. */
+void landing_wait_pass(struct landing *landing, struct land_waiter *waiter, struct task *task);
+void land_waiter_end(struct land_waiter *waiter); /* at any time */
+/* Jobs see what is here; nothing is lifted for them. Returns what was before. */
+bool landing_lifting(struct landing *landing, bool lifting);
+
+/* ---- for people; rule NULL: all rules ---- */
+
+/* Lands now. */
+void landing_kick(struct landing *landing, struct land_rule *rule);
+/* Everything up to the LSN has landed or was refused. */
+bool landing_is_through(const struct landing *landing, const struct land_rule *rule, uint64_t lsn);
+/* The database does not answer: the last pass failed; its text, otherwise NULL. */
+const char *land_rule_trouble(const struct land_rule *rule);
+/* A pass that began after this number was given has ended when the number is reached. */
+uint64_t land_rule_pass_number(const struct land_rule *rule);
+
+struct land_status {
+    uint64_t landed_rows, refused_rows, batches, failures; /* since the start */
+    uint64_t sql_ns;                                       /* in batches */
+    uint64_t rows_per_s;                                   /* of the last pass that landed any */
+    uint64_t lifts, lifted_rows, lift_failures, lift_ns;
+    uint64_t hits, misses, absences; /* reads answered here, lifted, known to be absent */
+    uint64_t oldest_ms;              /* since when something is waiting; 0: nothing is */
+    uint64_t last_pass_ms;
+    bool away;
+    char trouble[ERR_TEXT_BYTES];
+};
+void land_rule_status(const struct land_rule *rule, struct land_status *ret_status);
+/* Inside a commit: entries of one dirty table. RC_COLD. */
+enum rc land_rule_backlog(const struct land_rule *rule, uint32_t table, uint64_t *ret_marked,
+                          uint64_t *ret_saving, uint64_t *ret_errors, struct err *err) NODISCARD;
+struct dirty_table land_rule_table(const struct land_rule *rule, uint32_t table);
+/* Whether the entry is this rule's; its parts are borrowed, or in the kv's arena. */
+struct land_entry;
+bool land_rule_has_entry(const struct land_rule *rule, struct bytes entry,
+                         struct land_entry *ret_entry);
+
+/* Inside a commit: marks the field, or the owner (empty), as if it had just changed. */
+enum rc land_mark(struct land_rule *rule, struct bytes key, struct bytes field,
+                  struct err *err) NODISCARD;
+/* LAND.EVICT: drops the local copy of a key that has landed. RC_BUSY: it has not. */
+enum rc land_evict(struct land_rule *rule, struct bytes key, bool *ret_dropped,
+                   struct err *err) NODISCARD;

@@ -1,0 +1,94 @@
+/* landing_int.h - what landing.c, lander.c and lift.c share. */
+#pragma once
+
+#include "base/table.h"
+#include "landing/address.h"
+#include "landing/landing.h"
+#include "landing/worker.h"
+
+enum {
+    LAND_ABSENT_MS = 3000, /* for so long absence is believed */
+    LAND_ABSENT_SLOTS = 1 << 16,
+    LAND_TOKEN_BYTES = 32,
+    LAND_STEP_FIELDS = 256, /* read, noted or applied in one commit */
+};
+
+struct lander;
+
+struct land_rule {
+    struct landing *landing;
+    struct rule_spec *spec;
+    struct ns *ns;
+    bool is_own; /* no rule: stands for landing's own keys */
+    bool from_config;
+    struct lander *lander;
+    struct worker *lifter;
+    struct land_rule *next;
+    uint64_t marked_since_ms; /* the first mark after the last snapshot; 0: none */
+    uint64_t marks;           /* since the last pass began; a hint */
+    uint64_t hits, misses, absences, lifts, lifted_rows, lift_failures, lift_ns;
+};
+
+struct absence { /* what SQL is known not to have */
+    uint64_t hash;
+    uint64_t until_ms;
+};
+
+struct pair_known { /* a table of shape object that is known to be this pair's */
+    struct pair_known *next;
+    const struct land_rule *rule;
+    struct bytes pair;
+};
+
+struct landing {
+    struct landing_options options;
+    struct kv *kv;
+    struct dirty dirty;
+    struct land_rule own;
+    struct land_rule *rules;
+    uint8_t token[LAND_TOKEN_BYTES];
+    bool lifting;
+    struct buf entry, owner; /* scratch of the hooks */
+    struct pair_known *pairs;
+    /* lifts */
+    struct table lifts;  /* by key */
+    struct lift *open;   /* to be started after this turn */
+    struct lift *failed; /* kept for a moment: who waited has to hear of it */
+    struct lift *wanted; /* by the command that runs */
+    struct absence *absence;
+    uint64_t absence_seed;
+    uint64_t absence_epoch; /* what was noted in an earlier one is forgotten */
+    uint64_t raise_lsn;     /* LSNs have to be above this one, from the next turn on */
+    struct land_waiter *pass_waiters;
+};
+
+/* Around each attempt of a job of ours, which is a task's run(). Nothing is lifted for it. */
+void landing__enter(struct landing *landing);
+enum rc landing__leave(struct landing *landing, enum rc rc); /* returns rc */
+/* The key as it is here: no hook is asked. */
+enum rc landing__key_find(struct ns *ns, struct bytes name, struct key *ret_key,
+                          struct err *err) NODISCARD;
+void landing__waiters_wake(struct land_waiter **list);
+/* lander.c */
+enum rc lander_new(struct land_rule *rule, struct lander **ret_lander, struct err *err) NODISCARD;
+void lander_free(struct lander *lander);
+void lander_kick(struct lander *lander);
+void lander_marked(struct lander *lander); /* there are many marks */
+bool lander_is_through(const struct lander *lander, uint64_t lsn);
+uint64_t lander_pass_number(const struct lander *lander);
+const char *lander_trouble(const struct lander *lander);
+const char *lander_sink(const struct lander *lander);
+void lander_status(const struct lander *lander, struct land_status *to);
+
+/* lift.c */
+void lifts_init(struct landing *landing);
+void lifts_done(struct landing *landing);
+void lifts_start(struct landing *landing); /* those opened in the turn */
+void lifts_forget_absence(struct landing *landing);
+void lifts_rule_gone(struct land_rule *rule);
+/* Something that SQL may have is missing: field NULL, the whole key. RC_COLD: a lift is under way.
+ * RC_OK: SQL has it not, or not any more than is here. */
+enum rc lift_need(struct land_rule *rule, const struct key *key, const struct bytes *field,
+                  struct err *err) NODISCARD;
+/* Marks of this key are leaving: what a lift has read may be older. */
+void lift_stale(struct landing *landing, const struct ns *ns, struct bytes key);

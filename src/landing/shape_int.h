@@ -1,0 +1,71 @@
+/* shape_int.h - what the files of shapes share. */
+#pragma once
+
+#include "landing/shape.h"
+
+struct object_table { /* of shape object, known to be there and ours */
+    struct object_table *next;
+    struct bytes name, pair; /* app&region */
+    struct sink_table table;
+};
+
+struct shape_db {
+    const struct rule_spec *spec;
+    struct sink *sink;
+    struct object_table *tables; /* shape object */
+    struct sink_table *columns;  /* shape columns: as described; NULL: not yet */
+    bool explaining;             /* nothing is asked or made: tables are as they would be */
+};
+
+/* Some fields of an owner, and whether what is left of it is swept. */
+struct slice {
+    struct land_owner *owner;
+    size_t from, to;
+    bool sweep;
+};
+
+/* A transaction under construction; everything is in the arena, which the caller clears. */
+struct change_list {
+    struct arena *arena;
+    struct sink_change *change;
+    size_t count, cap;
+};
+void change_add(struct change_list *list, const struct sink_change *change);
+size_t *columns_dup(struct arena *arena, const size_t *column, size_t count);
+
+/* The changes of these slices. RC_INVALID, RC_NOT_FOUND as sinks have them. */
+enum rc object_changes(struct shape_db *db, const struct slice *slice, size_t count,
+                       struct change_list *list, struct err *err) NODISCARD;
+enum rc columns_changes(struct shape_db *db, const struct slice *slice, size_t count,
+                        struct change_list *list, struct err *err) NODISCARD;
+enum rc object_lift(struct shape_db *db, const struct address *address, const struct bytes *field,
+                    size_t field_count, struct lift_rows *to, struct err *err) NODISCARD;
+enum rc columns_lift(struct shape_db *db, const struct address *address, struct lift_rows *to,
+                     struct err *err) NODISCARD;
+/* What is known of tables may be wrong: it is asked for again. */
+void object_forget(struct shape_db *db);
+void columns_forget(struct shape_db *db);
+/* The query that lifts an owner, for people. */
+enum rc object_lift_text(struct shape_db *db, const struct address *address, struct buf *to,
+                         struct err *err) NODISCARD;
+enum rc columns_lift_text(struct shape_db *db, const struct address *address, struct buf *to,
+                          struct err *err) NODISCARD;
+
+/* A row of SQL becomes a field. RC_NOMEM, RC_TOO_BIG. */
+enum rc lift_row_add(struct lift_rows *to, struct bytes field, struct bytes value, uint64_t version,
+                     struct err *err) NODISCARD;
+struct bytes arena_join(struct arena *arena, struct bytes a, struct bytes separator,
+                        struct bytes b);
+
+static inline struct sink_cell cell_int(int64_t number)
+{
+    return (struct sink_cell){.kind = SINK_INT, .number = number};
+}
+static inline struct sink_cell cell_bytes(struct bytes bytes)
+{
+    return (struct sink_cell){.kind = SINK_BYTES, .bytes = bytes};
+}
+static inline struct sink_cell cell_null(void)
+{
+    return (struct sink_cell){.kind = SINK_NULL};
+}

@@ -1,0 +1,399 @@
+/* LAND.*: rules, and what becomes of their keys. */
+#include "base/mem.h"
+#include "landing/shape.h"
+#include "server/cmd/cmd_land.h"
+#include "server/server_int.h"
+#include "types/hash.h"
+#include "types/number.h"
+
+#include "base/banned.h"
+
+enum { EXPLAIN_FIELDS_MAX = 100, EXPLAIN_BYTES_MAX = 16 * 1024 * 1024 };
+
+enum rc cmd_land_rule_arg(struct cmd_ctx *ctx, size_t arg, struct land_rule **ret_rule)
+{
+    *ret_rule = landing_rule(ctx->server->landing, ctx->argv[arg]);
+    if (!*ret_rule)
+        return cmd_error(ctx, "there is no such rule");
+    return RC_OK;
+}
+
+/* ---- rules ---- */
+
+/* The row first: from there on nothing can fail but the turn itself. */
+enum rc cmd_land_rule_add(struct cmd_ctx *ctx)
+{
+    struct landing *landing = ctx->server->landing;
+    struct rule_spec *spec;
+    enum rc rc = rule_parse(ctx->argv + 2, ctx->argc - 2, &spec, ctx->err);
+    if (rc != RC_OK)
+        return rc;
+    rc = landing_rule_store(landing, spec, ctx->err);
+    if (rc != RC_OK) {
+        rule_free(spec);
+        return rc;
+    }
+    rc = landing_rule_add(landing, spec, false, ctx->err);
+    if (rc == RC_BUSY)
+        return cmd_error(ctx, ctx->err->text);
+    if (rc == RC_OK)
+        resp_add_status(ctx->reply, "OK");
+    return rc;
+}
+
+enum rc cmd_land_rule_del(struct cmd_ctx *ctx)
+{
+    struct land_rule *rule;
+    bool force = ctx->argc == 4 && cmd_arg_is(ctx->argv[3], "FORCE");
+    uint64_t count = 0;
+    enum rc rc = cmd_land_rule_arg(ctx, 2, &rule);
+    if (rc != RC_OK)
+        return rc;
+    if (ctx->argc > 4 || (ctx->argc == 4 && !force))
+        return cmd_syntax_error(ctx);
+    if (land_rule_is_from_config(rule))
+        return cmd_error(ctx, "the rule is in the configuration file");
+    rc = cmd_land_entries(ctx, rule, force ? LAND_ENTRIES_DROP : LAND_ENTRIES_COUNT, &count);
+    if (rc == RC_OK && count > 0 && !force)
+        return err_set(ctx->err, RC_INVALID,
+                       "%llu entries have not landed: LAND.FLUSH it first, or say FORCE",
+                       (unsigned long long)count);
+    if (rc == RC_OK)
+        rc = landing_rule_unstore(ctx->server->landing, ctx->argv[2], ctx->err);
+    if (rc != RC_OK)
+        return rc;
+    landing_rule_delete(rule);
+    resp_add_status(ctx->reply, "OK");
+    return RC_OK;
+}
+
+enum rc cmd_land_rule_list(struct cmd_ctx *ctx)
+{
+    struct landing *landing = ctx->server->landing;
+    size_t mark = resp_open(ctx->reply), count = 0;
+    struct land_rule *rule = NULL;
+    while ((rule = landing_rule_next(landing, rule))) {
+        const struct rule_spec *spec = land_rule_spec(rule);
+        struct buf text;
+        buf_init(&text, EXPLAIN_BYTES_MAX);
+        if (!rule_text_shown(spec, land_rule_sink(rule), &text)) {
+            buf_done(&text);
+            return err_set(ctx->err, RC_NOMEM, "could not allocate memory for the answer");
+        }
+        resp_add_bulk(ctx->reply, buf_bytes(&text));
+        buf_done(&text);
+        count++;
+    }
+    resp_close_array(ctx->reply, mark, count);
+    return RC_OK;
+}
+
+/* ---- status ---- */
+
+static void add_number(struct resp_out *out, const char *name, uint64_t value, size_t *count)
+{
+    resp_add_text(out, name);
+    resp_add_int(out, (int64_t)value);
+    (*count)++;
+}
+
+static void add_word(struct resp_out *out, const char *name, const char *value, size_t *count)
+{
+    resp_add_text(out, name);
+    resp_add_text(out, value);
+    (*count)++;
+}
+
+static enum rc backlog_add(struct cmd_ctx *ctx, const struct land_rule *rule, uint64_t *ret_total,
+                           uint64_t *ret_errors)
+{
+    uint32_t tables = land_rule_spec(rule)->tables;
+    *ret_total = *ret_errors = 0;
+    resp_add_text(ctx->reply, "tables");
+    resp_add_array(ctx->reply, tables);
+    for (uint32_t n = 0; n < tables; n++) {
+        uint64_t marked, saving, errors;
+        enum rc rc = land_rule_backlog(rule, n, &marked, &saving, &errors, ctx->err);
+        if (rc != RC_OK)
+            return rc;
+        resp_add_array(ctx->reply, 3);
+        resp_add_int(ctx->reply, (int64_t)marked);
+        resp_add_int(ctx->reply, (int64_t)saving);
+        resp_add_int(ctx->reply, (int64_t)errors);
+        *ret_total += marked + saving;
+        *ret_errors += errors;
+    }
+    return RC_OK;
+}
+
+static enum rc status_add(struct cmd_ctx *ctx, const struct land_rule *rule)
+{
+    struct resp_out *out = ctx->reply;
+    const struct rule_spec *spec = land_rule_spec(rule);
+    struct land_status status;
+    uint64_t backlog, errors;
+    size_t mark = resp_open(out), count = 0;
+    land_rule_status(rule, &status);
+    add_word(out, "rule", spec->name, &count);
+    add_word(out, "sink", land_rule_sink(rule), &count);
+    add_word(out, "shape", spec->shape == LAND_OBJECT ? "object" : "columns", &count);
+    add_word(out, "state", status.trouble[0] ? "failing" : "ok", &count);
+    add_word(out, "last_error", status.trouble, &count);
+    enum rc rc = backlog_add(ctx, rule, &backlog, &errors);
+    if (rc != RC_OK)
+        return rc;
+    count++;
+    uint64_t oldest = backlog > 0 ? status.oldest_ms : 0;
+    uint64_t age = oldest != 0 && oldest < ctx->kv->now_ms ? ctx->kv->now_ms - oldest : 0;
+    uint64_t reads = status.hits + status.misses;
+    add_number(out, "backlog", backlog, &count);
+    add_number(out, "oldest_dirty_ms", age, &count);
+    add_number(out, "errors", errors, &count);
+    add_number(out, "landed_rows", status.landed_rows, &count);
+    add_number(out, "refused_rows", status.refused_rows, &count);
+    add_number(out, "rows_per_second", status.rows_per_s, &count);
+    add_number(out, "batches", status.batches, &count);
+    add_number(out, "batch_rows", status.batches > 0 ? status.landed_rows / status.batches : 0,
+               &count);
+    add_number(out, "failures", status.failures, &count);
+    add_number(out, "sql_us", status.batches > 0 ? status.sql_ns / status.batches / 1000 : 0,
+               &count);
+    add_number(out, "lifts", status.lifts, &count);
+    add_number(out, "lifted_rows", status.lifted_rows, &count);
+    add_number(out, "lift_failures", status.lift_failures, &count);
+    add_number(out, "lift_us", status.lifts > 0 ? status.lift_ns / status.lifts / 1000 : 0, &count);
+    add_number(out, "known_absent", status.absences, &count);
+    add_number(out, "hit_percent", reads > 0 ? status.hits * 100 / reads : 100, &count);
+    resp_close_map(out, mark, count);
+    return RC_OK;
+}
+
+enum rc cmd_land_status(struct cmd_ctx *ctx)
+{
+    struct land_rule *rule = NULL;
+    size_t count = 0;
+    if (ctx->argc > 2)
+        return cmd_arity_error(ctx);
+    if (ctx->argc == 2) {
+        enum rc rc = cmd_land_rule_arg(ctx, 1, &rule);
+        return rc == RC_OK ? status_add(ctx, rule) : rc;
+    }
+    size_t mark = resp_open(ctx->reply);
+    while ((rule = landing_rule_next(ctx->server->landing, rule))) {
+        enum rc rc = status_add(ctx, rule);
+        if (rc != RC_OK)
+            return rc;
+        count++;
+    }
+    resp_close_array(ctx->reply, mark, count);
+    return RC_OK;
+}
+
+/* ---- waiting ---- */
+
+/* The LSN to wait for, when the command began to wait. */
+static uint64_t *wait_lsn(struct request *request)
+{
+    if (!request->state) {
+        request->state = mem_zalloc(sizeof(uint64_t));
+        request->state_free = mem_free;
+    }
+    return request->state;
+}
+
+static enum rc pass_wait(struct cmd_ctx *ctx, struct land_rule *rule)
+{
+    landing_kick(ctx->server->landing, rule);
+    landing_wait_pass(ctx->server->landing, &ctx->request->land, &ctx->request->task);
+    task_wait_event(&ctx->request->task);
+    return RC_WAIT;
+}
+
+static const char *trouble_of(struct cmd_ctx *ctx, const struct land_rule *wanted, uint64_t lsn)
+{
+    struct landing *landing = ctx->server->landing;
+    struct land_rule *rule = NULL;
+    while ((rule = landing_rule_next(landing, rule))) {
+        const char *trouble = land_rule_trouble(rule);
+        if ((!wanted || rule == wanted) && trouble && !landing_is_through(landing, rule, lsn))
+            return trouble;
+    }
+    return NULL;
+}
+
+enum rc cmd_land_flush(struct cmd_ctx *ctx)
+{
+    struct landing *landing = ctx->server->landing;
+    struct land_rule *rule = NULL;
+    enum rc rc = ctx->argc == 2 ? cmd_land_rule_arg(ctx, 1, &rule) : RC_OK;
+    if (rc != RC_OK)
+        return rc;
+    if (ctx->argc > 2)
+        return cmd_arity_error(ctx);
+    if (!ctx->request)
+        return RC_WAIT; /* runs again, as a request */
+    uint64_t *lsn = wait_lsn(ctx->request);
+    if (*lsn == 0) {
+        *lsn = store_last_lsn(ctx->kv->store);
+        return pass_wait(ctx, rule);
+    }
+    if (landing_is_through(landing, rule, *lsn)) {
+        resp_add_status(ctx->reply, "OK");
+        return RC_OK;
+    }
+    const char *trouble = trouble_of(ctx, rule, *lsn);
+    if (trouble)
+        return err_set(ctx->err, RC_REPLY, "LANDDOWN not everything has landed: %s", trouble);
+    return pass_wait(ctx, rule);
+}
+
+static void wait_give_up(struct resp_out *reply)
+{
+    resp_add_int(reply, 0);
+}
+
+enum rc cmd_land_wait(struct cmd_ctx *ctx)
+{
+    int64_t timeout_ms;
+    uint64_t refused = 0;
+    enum rc rc = cmd_int_range(ctx, 1, 0, INT32_MAX, "timeout is negative", &timeout_ms);
+    if (rc != RC_OK)
+        return rc;
+    if (!ctx->request)
+        return RC_WAIT;
+    uint64_t *lsn = wait_lsn(ctx->request);
+    if (*lsn == 0) {
+        *lsn = store_last_lsn(ctx->kv->store);
+        ctx->request->give_up = wait_give_up;
+        if (timeout_ms > 0)
+            ctx->request->task.deadline_ns =
+                clock_mono_ns(ctx->server->clock) + (uint64_t)timeout_ms * 1000000;
+        return pass_wait(ctx, NULL);
+    }
+    bool through = landing_is_through(ctx->server->landing, NULL, *lsn);
+    if (through)
+        rc = cmd_land_refused(ctx, *lsn, &refused);
+    if (rc != RC_OK)
+        return rc;
+    if (!through || refused > 0) {
+        landing_wait_pass(ctx->server->landing, &ctx->request->land, &ctx->request->task);
+        task_wait_event(&ctx->request->task);
+        return RC_WAIT;
+    }
+    resp_add_int(ctx->reply, 1);
+    return RC_OK;
+}
+
+/* ---- copies ---- */
+
+enum rc cmd_land_load(struct cmd_ctx *ctx)
+{
+    int64_t count = 0;
+    bool cold = false; /* all of them are asked for before the command waits */
+    for (size_t i = 1; i < ctx->argc; i++) {
+        struct key key;
+        enum rc rc = key_write(ctx->ns, ctx->argv[i], KEY_ANY, &key, ctx->err);
+        cold = cold || rc == RC_COLD;
+        if (rc != RC_OK && rc != RC_COLD)
+            return rc;
+        count += rc == RC_OK && key.exists;
+    }
+    if (cold)
+        return RC_COLD;
+    resp_add_int(ctx->reply, count);
+    return RC_OK;
+}
+
+enum rc cmd_land_evict(struct cmd_ctx *ctx)
+{
+    int64_t count = 0;
+    for (size_t i = 1; i < ctx->argc; i++) {
+        struct land_rule *rule = landing_rule_of(ctx->server->landing, ctx->ns, ctx->argv[i]);
+        bool dropped;
+        if (!rule)
+            return cmd_error(ctx, "no rule takes this key: there is no other copy");
+        enum rc rc = land_evict(rule, ctx->argv[i], &dropped, ctx->err);
+        if (rc != RC_OK)
+            return rc;
+        count += dropped;
+    }
+    resp_add_int(ctx->reply, count);
+    return RC_OK;
+}
+
+/* ---- explaining ---- */
+
+static enum rc explain_fields(struct cmd_ctx *ctx, const struct key *key, struct land_batch *batch,
+                              struct land_owner *owner)
+{
+    CLEANUP(store_walk_done) struct store_walk walk = {0};
+    struct bytes name, value;
+    enum rc rc = RC_OK;
+    owner->exists = key->exists && key->meta.type == TYPE_HASH;
+    owner->owner_version = 1;
+    owner->sweep = true;
+    if (!owner->exists)
+        return RC_OK;
+    store_walk_init(&walk, ctx->kv->store, key_rows(key), false);
+    while (owner->field_count < EXPLAIN_FIELDS_MAX &&
+           (rc = store_walk_next(&walk, &name, &value, ctx->err)) == RC_OK) {
+        struct land_field *field = land_batch_field(batch, owner);
+        field->name = arena_copy(&batch->arena, name);
+        field->value = arena_copy(&batch->arena, value);
+        field->here = true;
+        field->version = 1;
+    }
+    return rc == RC_NOT_FOUND ? RC_OK : rc;
+}
+
+static void lines_reply(struct cmd_ctx *ctx, struct bytes text)
+{
+    size_t mark = resp_open(ctx->reply), count = 0, start = 0;
+    for (size_t i = 0; i < text.len; i++) {
+        if (text.ptr[i] != '\n')
+            continue;
+        resp_add_bulk(ctx->reply, bytes_of(text.ptr + start, i - start));
+        start = i + 1;
+        count++;
+    }
+    resp_close_array(ctx->reply, mark, count);
+}
+
+static enum rc explain(struct cmd_ctx *ctx, const struct land_rule *rule, const struct key *key,
+                       struct land_batch *batch, struct buf *text)
+{
+    struct land_owner *owner = land_batch_owner(batch);
+    struct shape_db *db = NULL;
+    enum rc rc = address_of(land_rule_spec(rule), ctx->argv[1], &owner->address, ctx->err);
+    if (rc == RC_OK)
+        rc = explain_fields(ctx, key, batch, owner);
+    if (rc == RC_OK)
+        rc = shape_open(land_rule_spec(rule), &db, ctx->err);
+    if (rc == RC_OK)
+        rc = shape_explain(db, batch, text, ctx->err);
+    shape_close(db);
+    return rc;
+}
+
+enum rc cmd_land_explain(struct cmd_ctx *ctx)
+{
+    struct land_rule *rule = landing_rule_of(ctx->server->landing, ctx->ns, ctx->argv[1]);
+    struct land_batch batch;
+    struct buf text;
+    struct key key;
+    if (!rule)
+        return cmd_error(ctx, "no rule takes this key");
+    bool lifting = landing_lifting(ctx->server->landing, false);
+    enum rc rc = key_write(ctx->ns, ctx->argv[1], KEY_ANY, &key, ctx->err);
+    landing_lifting(ctx->server->landing, lifting);
+    if (rc != RC_OK)
+        return rc;
+    land_batch_init(&batch);
+    buf_init(&text, EXPLAIN_BYTES_MAX);
+    rc = explain(ctx, rule, &key, &batch, &text);
+    if (rc == RC_OK)
+        lines_reply(ctx, buf_bytes(&text));
+    buf_done(&text);
+    land_batch_done(&batch);
+    return rc;
+}
