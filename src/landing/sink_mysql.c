@@ -265,6 +265,7 @@ static enum rc set_up(struct sink_mysql *mysql, struct err *err)
         packet_max < PACKET_MAX_LEAST)
         return err_set(err, RC_IO, "\"%s\" has no max_allowed_packet", mysql->sink.name);
     mysql->packet_max = (size_t)packet_max;
+    mysql->sink.query_bytes_max = mysql->packet_max / 2;
     rc = ask(mysql,
              "SELECT COLLATION_NAME FROM information_schema.COLLATIONS WHERE COLLATION_NAME IN"
              " ('utf8mb4_nopad_bin','utf8mb4_0900_bin') ORDER BY COLLATION_NAME DESC LIMIT 1",

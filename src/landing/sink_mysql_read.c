@@ -409,12 +409,9 @@ enum rc sink__mysql_define(struct sink *sink, struct bytes name, const struct si
     return RC_OK;
 }
 
-static uint64_t mix(uint64_t hash, const void *ptr, size_t len)
+static uint64_t mix(uint64_t hash, uint64_t value)
 {
-    const uint8_t *byte = ptr;
-    for (size_t i = 0; i < len; i++)
-        hash = (hash ^ byte[i]) * 0x100000001b3; /* FNV-1a */
-    return hash;
+    return (hash ^ value) * 0x100000001b3; /* as FNV-1a does with bytes */
 }
 
 static uint64_t fingerprint(MYSQL_RES *res)
@@ -422,10 +419,10 @@ static uint64_t fingerprint(MYSQL_RES *res)
     uint64_t hash = 0xcbf29ce484222325;
     const MYSQL_FIELD *field = mysql_fetch_fields(res);
     for (unsigned i = 0; i < mysql_num_fields(res); i++) {
-        const uint64_t numbers[] = {field[i].type, field[i].length, field[i].decimals,
-                                    field[i].flags, field[i].charsetnr};
-        hash = mix(hash, field[i].name, field[i].name_length + 1);
-        hash = mix(hash, numbers, sizeof numbers);
+        for (const char *c = field[i].name; *c; c++)
+            hash = mix(hash, (uint8_t)*c);
+        hash = mix(mix(hash, field[i].type), field[i].length);
+        hash = mix(mix(mix(hash, field[i].decimals), field[i].flags), field[i].charsetnr);
     }
     return hash;
 }
@@ -520,10 +517,12 @@ static void bind_query(const struct sink_query *query, const struct sink_select 
                        const struct sink_decl *where, struct sink_bound *bound, MYSQL_BIND *bind)
 {
     for (size_t i = 0; i < select->in_count; i++) {
-        size_t index = i < query->value_count ? i : query->value_count - 1;
-        const struct sink_cell cell = {.kind = SINK_BYTES, .bytes = query->value[index]};
-        /* A value that does not fit its column is in no row, and NULL is equal to nothing. */
-        if (sink__fit(where, &cell, &bound[i], NULL) != RC_OK)
+        struct sink_cell cell = {.kind = SINK_BYTES};
+        if (i < query->value_count)
+            cell.bytes = query->value[i];
+        /* NULL is equal to nothing: it stands for values that do not fit, and are in no row, and
+         * for those that are not there. */
+        if (i >= query->value_count || sink__fit(where, &cell, &bound[i], NULL) != RC_OK)
             bound[i].bind = SINK_BIND_NULL;
         sink__mysql_bind(&bind[i], &bound[i]);
     }

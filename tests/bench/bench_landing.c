@@ -1,5 +1,6 @@
-/* How much faster rows land in batches than one by one: sink_land() of 1000 rows against a prepared
- * upsert of one row with its own commit, both durable. The median of rounds that alternate.
+/* How much faster rows land in batches than one by one: sink_land() of 1000 rows against
+ * sink_land() of one row, which is an upsert and a commit, both durable. The median of rounds that
+ * alternate.
  *
  *     bench landing.mariadb_bulk VALUE x     wanted: at least 8
  *     bench landing.sqlite_bulk VALUE x      wanted: at least 4 */
