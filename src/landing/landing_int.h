@@ -40,6 +40,14 @@ struct pair_known { /* a table of shape object that is known to be this pair's *
     struct bytes pair;
 };
 
+struct owner_memo {         /* the key that was marked last: fields of one key come together */
+    struct land_rule *rule; /* NULL: none */
+    struct buf key;
+    struct address address; /* points into key */
+    uint32_t table;
+    bool pair_is_known; /* pair_claim() need not be asked */
+};
+
 struct landing {
     struct landing_options options;
     struct kv *kv;
@@ -50,6 +58,7 @@ struct landing {
     bool lifting;
     struct buf entry, owner; /* scratch of the hooks */
     struct pair_known *pairs;
+    struct owner_memo memo;
     /* lifts */
     struct table lifts;  /* by key */
     struct lift *open;   /* to be started after this turn */
