@@ -19,11 +19,12 @@
 enum {
     CLIENTS_SLICE_NS = 200 * 1000, /* of a turn: then replies leave, as below */
     TURN_BYTES_MAX = 1 << 20,
-    TURN_CALLS_ENOUGH = 64,  /* then replies leave: clients work while the next turn runs */
+    TURN_CALLS_ENOUGH = 192, /* then replies leave: clients work while the next turn runs */
     PREFETCH_KEYS_MAX = 128, /* of a batch */
     PREFETCH_CALL_KEYS_MAX = 16,
     PREFETCH_MEMBER_BYTES_MAX = 64,
 };
+_Static_assert(TURN_CALLS_ENOUGH + BATCH_CALLS_MAX <= TURN_CALLS_MAX, "a turn's calls are noted");
 
 /* ---- parsing ---- */
 
