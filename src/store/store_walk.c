@@ -97,8 +97,8 @@ enum rc store_walk_next(struct store_walk *walk, struct bytes *ret_suffix, struc
     if (store__cold_injected(store))
         return RC_COLD;
     bool placed = walk->change == store->change_count;
+    struct hot_group *group = NULL;
     if (!placed) {
-        struct hot_group *group;
         if (store__group_find(store, walk->group, &group) == RC_COLD)
             return walk_cold(walk, err);
         if (!group)
@@ -125,6 +125,8 @@ enum rc store_walk_next(struct store_walk *walk, struct bytes *ret_suffix, struc
         if (entry.flags & ENTRY_TOMB)
             continue;
         pos->block->ref = 1;
+        if (group)
+            store__sought_set(store, group, pos, entry.suffix); /* it may be a pop */
         *ret_suffix = entry.suffix;
         return store__unpack(store, walk->group, entry.suffix, entry.value, ret_value, err);
     }
