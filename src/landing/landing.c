@@ -417,7 +417,8 @@ static enum rc owner_is_marked(const struct land_rule *rule, const struct key *k
 }
 
 /* A deadline is the end of the local copy. With marks it has to wait; without, it is as if nothing
- * were here. */
+ * were here. Who saves or copies the key takes the deadline along: it must not be one that is over.
+ */
 static enum rc dead_look(const struct land_rule *rule, struct key *key, struct err *err)
 {
     bool marked;
@@ -427,6 +428,7 @@ static enum rc dead_look(const struct land_rule *rule, struct key *key, struct e
     if (rc == RC_OK && marked) {
         key->dead = false;
         key->exists = true;
+        key->meta.expire_ms = key->ns->kv->now_ms + KEY_OUTLIVE_MS;
     }
     return rc;
 }
