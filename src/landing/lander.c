@@ -217,30 +217,35 @@ static enum rc owner_note(struct lander *lander, const struct land_owner *owner,
                         err);
     if (rc == RC_OK && owner->sweep)
         rc = seen_remove(&table, &owner->seen, !owner->refused, err);
-    lift_stale(lander->rule->landing, lander->rule->ns, owner->key);
     return rc == RC_OK ? keep_set(lander, owner, err) : rc;
 }
 
-/* Some fields; RC_WAIT: there are more. */
+/* Some fields; RC_WAIT: there are more. All that is cold is asked for at once. */
 static enum rc batch_note(struct lander *lander, size_t *at_owner, size_t *at_field,
                           struct err *err)
 {
+    struct landing *landing = lander->rule->landing;
     const struct land_batch *batch = &lander->batch;
+    bool cold = false;
     size_t noted = 0;
     for (; *at_owner < batch->owner_count; (*at_owner)++, *at_field = 0) {
         const struct land_owner *owner = &batch->owner[*at_owner];
+        lift_landed(landing, lander->rule->ns, owner->key, NULL);
         for (; *at_field < owner->field_count; (*at_field)++) {
+            const struct land_field *field = &owner->field[*at_field];
             if (noted++ == LAND_STEP_FIELDS)
-                return RC_WAIT;
-            enum rc rc = field_note(lander, owner, &owner->field[*at_field], err);
-            if (rc != RC_OK)
+                return cold ? RC_COLD : RC_WAIT;
+            lift_landed(landing, lander->rule->ns, owner->key, &field->name);
+            enum rc rc = field_note(lander, owner, field, err);
+            cold = cold || rc == RC_COLD;
+            if (rc != RC_OK && rc != RC_COLD)
                 return rc;
         }
-        enum rc rc = owner_note(lander, owner, err);
+        enum rc rc = cold ? RC_OK : owner_note(lander, owner, err);
         if (rc != RC_OK)
             return rc;
     }
-    return RC_OK;
+    return cold ? RC_COLD : RC_OK;
 }
 
 /* What the snapshot holds of others waits for them; ours goes on from the table itself. */
