@@ -176,13 +176,15 @@ enum rc dirty_remove(const struct dirty_table *table, enum dirty_part part, stru
     return rc == RC_OK ? field_delete(table, part, entry, err) : rc;
 }
 
-enum rc dirty_snapshot(const struct dirty_table *table, bool *ret_has, struct err *err)
+enum rc dirty_snapshot(const struct dirty_table *table, bool *ret_has, bool *ret_left,
+                       struct err *err)
 {
     struct key marked, saving;
     bool landed = hooks_off(table);
     enum rc rc = dirty_open(table, DIRTY_SAVING, &saving, err);
     if (rc == RC_OK && !saving.exists)
         rc = dirty_open(table, DIRTY_MARKED, &marked, err);
+    *ret_left = rc == RC_OK && saving.exists;
     *ret_has = rc == RC_OK && (saving.exists || marked.exists);
     if (rc == RC_OK && !saving.exists && marked.exists) {
         rc = key_rename(&marked, &saving, err);

@@ -248,13 +248,14 @@ static enum rc batch_note(struct lander *lander, size_t *at_owner, size_t *at_fi
     return cold ? RC_COLD : RC_OK;
 }
 
-/* What the snapshot holds of others waits for them; ours goes on from the table itself. */
+/* What the snapshot holds of others waits for them; ours goes on from the table itself. So does what
+ * was marked since a snapshot that an earlier pass has left: this pass stands for all of it (3). */
 static enum rc table_go_on(struct lander *lander)
 {
     land_batch_clear(&lander->batch);
     if (!lander->at_end)
         return lander__step_to(lander, LANDER_READ);
-    if (lander->source == DIRTY_SAVING && lander->foreign) {
+    if (lander->source == DIRTY_SAVING && lander->table_too) {
         lander->source = DIRTY_MARKED;
         buf_cut(&lander->cursor, 0);
         return lander__step_to(lander, LANDER_READ);
@@ -343,14 +344,15 @@ static enum rc step_retry(struct lander *lander, struct err *err)
 static enum rc step_snapshot(struct lander *lander, struct err *err)
 {
     struct dirty_table table = lander__table(lander);
-    bool has;
-    enum rc rc = dirty_snapshot(&table, &has, err);
+    bool has, left;
+    enum rc rc = dirty_snapshot(&table, &has, &left, err);
     if (rc != RC_OK)
         return rc;
     land_batch_clear(&lander->batch);
     buf_cut(&lander->cursor, 0);
     buf_cut(&lander->expand_after, 0);
-    lander->expanding = lander->foreign = false;
+    lander->expanding = false;
+    lander->table_too = left; /* then the table itself comes after it, too */
     lander->source = DIRTY_SAVING;
     return lander__step_to(lander, has ? LANDER_READ : LANDER_UNLOCK);
 }

@@ -297,7 +297,7 @@ static bool is_skipped(struct lander *lander, struct bytes entry, struct bytes v
     bool removed;
     uint64_t version;
     if (!land_rule_has_entry(lander->rule, entry, ret_parts)) {
-        lander->foreign = lander->foreign || lander->source == DIRTY_SAVING;
+        lander->table_too = lander->table_too || lander->source == DIRTY_SAVING;
         return true;
     }
     return lander->source == DIRTY_MARKED && dirty_mark_parse(value, &removed, &version) &&

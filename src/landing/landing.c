@@ -445,6 +445,7 @@ static enum rc hook_found(void *arg, struct key *key, bool whole, struct err *er
         return RC_OK;
     key->rule = rule;
     enum rc rc = key->dead ? dead_look(rule, key, err) : RC_OK;
+    key->whole = key->whole && key->exists; /* what is over is not complete: it is not here */
     bool is_here = key->exists && (key->whole || key->meta.type != TYPE_HASH);
     rule->hits += is_here;
     if (rc != RC_OK || !whole || is_here || !landing->lifting)

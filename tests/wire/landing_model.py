@@ -53,6 +53,17 @@ def stacks(server):
                           capture_output=True, text=True, timeout=60).stdout[-6000:]
 
 
+def short(thing):
+    """For people: long values are cut."""
+    if isinstance(thing, bytes):
+        return quote(thing, 24)
+    if isinstance(thing, dict):
+        return "{" + ", ".join(f"{short(key)}: {short(thing[key])}" for key in sorted(thing)) + "}"
+    if isinstance(thing, (list, tuple)):
+        return "[" + ", ".join(map(short, thing)) + "]"
+    return str(thing)
+
+
 # ---- the model ----
 
 def number_text(number):
@@ -367,9 +378,10 @@ class Client(threading.Thread):
 
     def wrong(self, args, expected, reply):
         lines = [f"client {self.number}: {show(args)}",
-                 f"  expected {getattr(expected, 'text', expected)}, got {str(reply)[:2000]}"]
+                 f"  expected {getattr(expected, 'text', short(expected)):.4000}, got "
+                 f"{short(reply):.4000}"]
         for key in keys_of(args):
-            lines.append(f"  model of {quote(key)}: {self.state.get(key)!s:.3000}")
+            lines.append(f"  model of {quote(key)}: {short(self.state.get(key)):.4000}")
             lines += [f"    {line}" for line in self.story[key]]
         raise Wrong("\n".join(lines))
 
@@ -482,7 +494,7 @@ class Client(threading.Thread):
             if reply[1]:
                 found[key] = dict(pairs([item[1] for item in reply[1]]))
         if found not in doubt.states:
-            self.wrong([b"HGETALL", *doubt.keys], f"one of {doubt.states}", ("*", found))
+            self.wrong([b"HGETALL", *doubt.keys], doubt.states, found)
         self.doubts.remove(doubt)
         for key in doubt.keys:
             self.state.pop(key, None)
@@ -798,7 +810,7 @@ class World:
     def explain(self, client, key, wanted, here):
         differ = {field: (wanted.get(field), here.get(field))
                   for field in {*wanted, *here} if wanted.get(field) != here.get(field)}
-        lines = [f"SQL is not as the model: {quote(key)}: (model, SQL) {differ!s:.600}",
+        lines = [f"SQL is not as the model: {quote(key)}: (model, SQL) {short(differ):.2000}",
                  f"  here: {self.admin('HGETALL', key)!s:.300}",
                  f"  status: {self.admin('LAND.STATUS')!s:.1500}"]
         for rows in self.database.rows(self.tables).values():
