@@ -484,7 +484,8 @@ static enum rc owner_is_marked(const struct land_rule *rule, const struct key *k
 }
 
 /* A deadline is the end of the local copy. With marks it has to wait; without, it is as if nothing
- * were here. */
+ * were here. Who saves or copies the key takes the deadline along: it must not be one that is over.
+ */
 static enum rc dead_look(const struct land_rule *rule, struct key *key, struct err *err)
 {
     bool marked;
@@ -494,6 +495,7 @@ static enum rc dead_look(const struct land_rule *rule, struct key *key, struct e
     if (rc == RC_OK && marked) {
         key->dead = false;
         key->exists = true;
+        key->meta.expire_ms = key->ns->kv->now_ms + KEY_OUTLIVE_MS;
     }
     return rc;
 }
@@ -510,6 +512,7 @@ static enum rc hook_found(void *arg, struct key *key, bool whole, struct err *er
         return RC_OK;
     key->rule = rule;
     enum rc rc = key->dead ? dead_look(rule, key, err) : RC_OK;
+    key->whole = key->whole && key->exists; /* what is over is not complete: it is not here */
     bool is_here = key->exists && (key->whole || key->meta.type != TYPE_HASH);
     rule->hits += key->exists && (is_here || !whole); /* what is missing of it is counted there */
     if (rc != RC_OK || !whole || is_here || !landing->lifting)

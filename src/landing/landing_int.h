@@ -99,5 +99,7 @@ void lifts_rule_gone(struct land_rule *rule);
  * RC_OK: SQL has it not, or not any more than is here. */
 enum rc lift_need(struct land_rule *rule, const struct key *key, const struct bytes *field,
                   struct err *err) NODISCARD;
-/* Marks of this key are leaving: what a lift has read may be older. */
-void lift_stale(struct landing *landing, const struct ns *ns, struct bytes key);
+/* Marks of this key, or of this field, are leaving: what a lift has read may be older, and what was
+ * absent may be there. */
+void lift_landed(struct landing *landing, const struct ns *ns, struct bytes key,
+                 const struct bytes *field);

@@ -332,6 +332,9 @@ enum rc columns_lift(struct shape_db *db, const struct address *address, struct 
                      struct err *err)
 {
     struct arena arena;
+    /* Landers add columns, and so do people: one that is not asked for is a field that is lost to
+     * the clients, because the copy counts as complete. */
+    columns_forget(db);
     enum rc rc = table_get(db, false, err);
     if (rc != RC_OK)
         return rc;
