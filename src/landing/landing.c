@@ -124,6 +124,7 @@ static void rule_destroy(struct land_rule *rule)
     worker_free(rule->lifter);
     rule->lifter = NULL;
     lifts_rule_gone(rule);
+    verifies_rule_gone(rule);
     rule_free(rule->spec);
     mem_free(rule);
 }
@@ -153,6 +154,7 @@ enum rc landing_rule_add(struct landing *landing, struct rule_spec *spec, bool f
         last = &(*last)->next;
     *last = rule;
     landed_update(landing);
+    watch_start(landing);
     return RC_OK;
 }
 
@@ -371,6 +373,7 @@ static enum rc mark(struct land_rule *rule, struct bytes key, const struct addre
     if (rule->marked_since_ms == 0)
         rule->marked_since_ms = landing->kv->now_ms;
     rule->marks++;
+    verifies_marked(landing, rule, key);
     lander_marked(rule->lander);
     return dirty_mark(&table, buf_bytes(&landing->entry), removed, err);
 }
@@ -637,14 +640,18 @@ void land_waiter_end(struct land_waiter *waiter)
     *waiter = (struct land_waiter){0};
 }
 
-void landing_wait_pass(struct landing *landing, struct land_waiter *waiter, struct task *task)
+void landing__waiter_add(struct land_waiter **list, struct land_waiter *waiter, struct task *task)
 {
     land_waiter_end(waiter);
-    *waiter = (struct land_waiter){
-        .task = task, .list = &landing->pass_waiters, .next = landing->pass_waiters};
-    if (landing->pass_waiters)
-        landing->pass_waiters->prev = waiter;
-    landing->pass_waiters = waiter;
+    *waiter = (struct land_waiter){.task = task, .list = list, .next = *list};
+    if (*list)
+        (*list)->prev = waiter;
+    *list = waiter;
+}
+
+void landing_wait_pass(struct landing *landing, struct land_waiter *waiter, struct task *task)
+{
+    landing__waiter_add(&landing->pass_waiters, waiter, task);
 }
 
 void landing__waiters_wake(struct land_waiter **list)
@@ -691,6 +698,7 @@ void landing_free(struct landing *landing)
     while (landing->rules)
         landing_rule_delete(landing->rules);
     landing__waiters_wake(&landing->pass_waiters);
+    watch_end(landing);
     lifts_done(landing);
     pairs_forget(landing, NULL);
     buf_done(&landing->entry);
