@@ -257,10 +257,21 @@ static void table_imagine(struct shape_db *db, const struct slice *slice)
     db->columns = table;
 }
 
+/* What an owner's mark empties are all other columns, also those that somebody has added since. */
+static bool any_sweeps(const struct slice *slice, size_t count)
+{
+    for (size_t i = 0; i < count; i++)
+        if (slice[i].sweep && slice[i].owner->exists)
+            return true;
+    return false;
+}
+
 enum rc columns_changes(struct shape_db *db, const struct slice *slice, size_t count,
                         struct change_list *list, struct err *err)
 {
     enum rc rc = RC_OK;
+    if (!db->explaining && any_sweeps(slice, count))
+        columns_forget(db);
     if (db->explaining && !db->columns)
         table_imagine(db, slice);
     rc = table_get(db, true, err);
@@ -382,6 +393,7 @@ enum rc columns_lift_many(struct shape_db *db, struct many *many, const struct b
                           struct err *err)
 {
     struct arena arena;
+    columns_forget(db); /* whoever compares wants the columns of now */
     enum rc rc = table_get(db, false, err);
     if (rc != RC_OK)
         return rc;
