@@ -370,12 +370,16 @@ static enum rc mark(struct land_rule *rule, struct bytes key, const struct addre
     buf_cut(&landing->entry, 0);
     if (!address_entry_add(address, field, &landing->entry))
         return err_set(err, RC_NOMEM, "could not allocate memory for an entry");
-    if (rule->marked_since_ms == 0)
-        rule->marked_since_ms = landing->kv->now_ms;
-    rule->marks++;
+    bool is_new;
     verifies_marked(landing, rule, key);
-    lander_marked(rule->lander);
-    return dirty_mark(&table, buf_bytes(&landing->entry), removed, err);
+    rc = dirty_mark(&table, buf_bytes(&landing->entry), removed, &is_new, err);
+    if (rc == RC_OK && is_new) { /* hints: the commit may still be taken back */
+        if (rule->marked_since_ms == 0)
+            rule->marked_since_ms = landing->kv->now_ms;
+        rule->marks++;
+        lander_marked(rule->lander);
+    }
+    return rc;
 }
 
 enum rc land_mark(struct land_rule *rule, struct bytes key, struct bytes field, struct err *err)
@@ -385,6 +389,39 @@ enum rc land_mark(struct land_rule *rule, struct bytes key, struct bytes field, 
     if (rc == RC_OK && field.len > 0)
         rc = address_check_field(&address, field, err);
     return rc == RC_OK ? mark(rule, key, &address, field, false, err) : rc;
+}
+
+/* An entry as address.h draws it, without looking whether the key can be landed. */
+bool landing_mark_row(const struct landing *landing, struct ns *ns, struct bytes key,
+                      struct bytes field, struct land_mark_row *to)
+{
+    const struct land_rule *rule = landing_rule_of(landing, ns, key);
+    if (!rule)
+        return false;
+    const struct rule_spec *spec = rule->spec;
+    size_t len = 0, head = strlen(spec->name);
+    struct bytes middle;
+    if (spec->shape == LAND_OBJECT) {
+        const size_t front = sizeof ADDRESS_OBJECT_PREFIX - 1;
+        middle = bytes_of(key.ptr + front, key.len - front - 1);
+        head = 0;
+    } else if (!rule_takes(spec, key, &middle)) {
+        return false;
+    }
+    if (head + middle.len + field.len + 2 > sizeof to->entry)
+        return false;
+    if (head > 0) {
+        memcpy(to->entry, spec->name, head);
+        to->entry[head] = '&';
+        len = head + 1;
+    }
+    for (size_t i = 0; i < middle.len; i++) /* for shape columns: a guess */
+        to->entry[len++] = middle.ptr[i] == ':' && head == 0 ? '&' : middle.ptr[i];
+    to->entry[len++] = '&';
+    memcpy(to->entry + len, field.ptr, field.len);
+    struct dirty_table table = land_rule_table(rule, address_table(spec, key));
+    to->row.suffix = bytes_of(to->entry, len + field.len);
+    return key_peek_rows(ns, dirty_name(&table, DIRTY_MARKED), to->id, &to->row.group);
 }
 
 /* ---- hooks ---- */
@@ -447,7 +484,7 @@ static enum rc hook_found(void *arg, struct key *key, bool whole, struct err *er
     key->rule = rule;
     enum rc rc = key->dead ? dead_look(rule, key, err) : RC_OK;
     bool is_here = key->exists && (key->whole || key->meta.type != TYPE_HASH);
-    rule->hits += is_here;
+    rule->hits += key->exists && (is_here || !whole); /* what is missing of it is counted there */
     if (rc != RC_OK || !whole || is_here || !landing->lifting)
         return rc;
     if (key->dead && rule->spec->expire_delete)
@@ -540,6 +577,19 @@ static enum rc hook_flush(void *arg, const struct ns *ns, bool swapped, struct e
     pairs_forget(landing, NULL);
     lifts_forget_absence(landing);
     return RC_OK;
+}
+
+/* Rules are not part of what FLUSHDB removes. */
+static enum rc hook_flushed(void *arg, const struct ns *ns, struct err *err)
+{
+    struct landing *landing = arg;
+    enum rc rc = RC_OK;
+    if (ns->index != 0)
+        return rc;
+    for (struct land_rule *rule = landing->rules; rc == RC_OK && rule; rule = rule->next)
+        if (!rule->from_config)
+            rc = landing_rule_store(landing, rule->spec, err);
+    return rc;
 }
 
 /* ---- people ---- */
@@ -687,6 +737,7 @@ struct landing *landing_new(const struct landing_options *options)
                                             .key_change = hook_key_change,
                                             .may_change = hook_may_change,
                                             .flush = hook_flush,
+                                            .flushed = hook_flushed,
                                             .arg = landing};
     return landing;
 }

@@ -161,10 +161,14 @@ static void add_memory_allocator(struct info *info, uint64_t resident)
 {
     struct mem_stats mem;
     mem_stats(&mem);
-    add(info, "allocator_allocated", mem.allocated_bytes);
-    add(info, "allocator_active", mem.active_bytes);
-    add_ratio(info, "allocator_frag_ratio", mem.active_bytes, mem.allocated_bytes);
-    add(info, "allocator_frag_bytes", mem.active_bytes - mem.allocated_bytes);
+    if (mem.allocated_bytes > 0) { /* a sanitizer's allocator tells nothing */
+        add(info, "allocator_allocated", mem.allocated_bytes);
+        add(info, "allocator_active", mem.active_bytes);
+        add_ratio(info, "allocator_frag_ratio", mem.active_bytes, mem.allocated_bytes);
+        add(info, "allocator_frag_bytes", mem.active_bytes - mem.allocated_bytes);
+        add_ratio(info, "mem_fragmentation_ratio", resident, mem.allocated_bytes);
+        add_int(info, "mem_fragmentation_bytes", (int64_t)(resident - mem.allocated_bytes));
+    }
     if (mem.resident_bytes > 0) {
         add(info, "allocator_resident", mem.resident_bytes);
         add_ratio(info, "allocator_rss_ratio", mem.resident_bytes, mem.active_bytes);
@@ -172,8 +176,6 @@ static void add_memory_allocator(struct info *info, uint64_t resident)
         add_ratio(info, "rss_overhead_ratio", resident, mem.resident_bytes);
         add_int(info, "rss_overhead_bytes", (int64_t)(resident - mem.resident_bytes));
     }
-    add_ratio(info, "mem_fragmentation_ratio", resident, mem.allocated_bytes);
-    add_int(info, "mem_fragmentation_bytes", (int64_t)(resident - mem.allocated_bytes));
 #ifdef TERRACE_JEMALLOC
     add_text(info, "mem_allocator", "jemalloc");
 #else
