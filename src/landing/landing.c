@@ -124,6 +124,7 @@ static void rule_destroy(struct land_rule *rule)
     worker_free(rule->lifter);
     rule->lifter = NULL;
     lifts_rule_gone(rule);
+    verifies_rule_gone(rule);
     rule_free(rule->spec);
     mem_free(rule);
 }
@@ -153,6 +154,7 @@ enum rc landing_rule_add(struct landing *landing, struct rule_spec *spec, bool f
         last = &(*last)->next;
     *last = rule;
     landed_update(landing);
+    watch_start(landing);
     return RC_OK;
 }
 
@@ -403,6 +405,7 @@ static enum rc mark(struct land_rule *rule, struct bytes key, struct bytes field
     if (!address_entry_add(&memo->address, field, &landing->entry))
         return err_set(err, RC_NOMEM, "could not allocate memory for an entry");
     struct dirty_table table = land_rule_table(rule, memo->table);
+    verifies_marked(landing, rule, key);
     rc = dirty_mark(&table, buf_bytes(&landing->entry), removed, &is_new, err);
     if (rc == RC_OK && is_new) { /* hints: the commit may still be taken back */
         if (rule->marked_since_ms == 0)
@@ -719,14 +722,18 @@ void land_waiter_end(struct land_waiter *waiter)
     *waiter = (struct land_waiter){0};
 }
 
-void landing_wait_pass(struct landing *landing, struct land_waiter *waiter, struct task *task)
+void landing__waiter_add(struct land_waiter **list, struct land_waiter *waiter, struct task *task)
 {
     land_waiter_end(waiter);
-    *waiter = (struct land_waiter){
-        .task = task, .list = &landing->pass_waiters, .next = landing->pass_waiters};
-    if (landing->pass_waiters)
-        landing->pass_waiters->prev = waiter;
-    landing->pass_waiters = waiter;
+    *waiter = (struct land_waiter){.task = task, .list = list, .next = *list};
+    if (*list)
+        (*list)->prev = waiter;
+    *list = waiter;
+}
+
+void landing_wait_pass(struct landing *landing, struct land_waiter *waiter, struct task *task)
+{
+    landing__waiter_add(&landing->pass_waiters, waiter, task);
 }
 
 void landing__waiters_wake(struct land_waiter **list)
@@ -775,6 +782,7 @@ void landing_free(struct landing *landing)
     while (landing->rules)
         landing_rule_delete(landing->rules);
     landing__waiters_wake(&landing->pass_waiters);
+    watch_end(landing);
     lifts_done(landing);
     pairs_forget(landing, NULL);
     buf_done(&landing->entry);
