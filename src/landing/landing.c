@@ -368,11 +368,15 @@ static enum rc mark(struct land_rule *rule, struct bytes key, const struct addre
     buf_cut(&landing->entry, 0);
     if (!address_entry_add(address, field, &landing->entry))
         return err_set(err, RC_NOMEM, "could not allocate memory for an entry");
-    if (rule->marked_since_ms == 0)
-        rule->marked_since_ms = landing->kv->now_ms;
-    rule->marks++;
-    lander_marked(rule->lander);
-    return dirty_mark(&table, buf_bytes(&landing->entry), removed, err);
+    bool is_new;
+    rc = dirty_mark(&table, buf_bytes(&landing->entry), removed, &is_new, err);
+    if (rc == RC_OK && is_new) { /* hints: the commit may still be taken back */
+        if (rule->marked_since_ms == 0)
+            rule->marked_since_ms = landing->kv->now_ms;
+        rule->marks++;
+        lander_marked(rule->lander);
+    }
+    return rc;
 }
 
 enum rc land_mark(struct land_rule *rule, struct bytes key, struct bytes field, struct err *err)
@@ -444,7 +448,7 @@ static enum rc hook_found(void *arg, struct key *key, bool whole, struct err *er
     key->rule = rule;
     enum rc rc = key->dead ? dead_look(rule, key, err) : RC_OK;
     bool is_here = key->exists && (key->whole || key->meta.type != TYPE_HASH);
-    rule->hits += is_here;
+    rule->hits += key->exists && (is_here || !whole); /* what is missing of it is counted there */
     if (rc != RC_OK || !whole || is_here || !landing->lifting)
         return rc;
     if (key->dead && rule->spec->expire_delete)
@@ -537,6 +541,19 @@ static enum rc hook_flush(void *arg, const struct ns *ns, bool swapped, struct e
     pairs_forget(landing, NULL);
     lifts_forget_absence(landing);
     return RC_OK;
+}
+
+/* Rules are not part of what FLUSHDB removes. */
+static enum rc hook_flushed(void *arg, const struct ns *ns, struct err *err)
+{
+    struct landing *landing = arg;
+    enum rc rc = RC_OK;
+    if (ns->index != 0)
+        return rc;
+    for (struct land_rule *rule = landing->rules; rc == RC_OK && rule; rule = rule->next)
+        if (!rule->from_config)
+            rc = landing_rule_store(landing, rule->spec, err);
+    return rc;
 }
 
 /* ---- people ---- */
@@ -680,6 +697,7 @@ struct landing *landing_new(const struct landing_options *options)
                                             .key_change = hook_key_change,
                                             .may_change = hook_may_change,
                                             .flush = hook_flush,
+                                            .flushed = hook_flushed,
                                             .arg = landing};
     return landing;
 }

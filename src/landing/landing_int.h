@@ -57,7 +57,8 @@ struct landing {
     struct lift *wanted; /* by the command that runs */
     struct absence *absence;
     uint64_t absence_seed;
-    uint64_t raise_lsn; /* LSNs have to be above this one, from the next turn on */
+    uint64_t absence_epoch; /* what was noted in an earlier one is forgotten */
+    uint64_t raise_lsn;     /* LSNs have to be above this one, from the next turn on */
     struct land_waiter *pass_waiters;
 };
 

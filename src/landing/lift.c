@@ -91,7 +91,7 @@ static uint64_t absence_hash(const struct landing *landing, const struct ns *ns,
                              const struct bytes *field)
 {
     struct lift_name name = {ns, key};
-    uint64_t hash = name_hash(landing, &name);
+    uint64_t hash = name_hash(landing, &name) ^ landing->absence_epoch;
     return field ? XXH3_64bits_withSeed(field->ptr, field->len, ~hash) : hash;
 }
 
@@ -113,7 +113,7 @@ static void absence_note(struct landing *landing, const struct ns *ns, struct by
 
 void lifts_forget_absence(struct landing *landing)
 {
-    memset(landing->absence, 0, LAND_ABSENT_SLOTS * sizeof *landing->absence);
+    landing->absence_epoch++;
 }
 
 /* ---- life ---- */

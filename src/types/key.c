@@ -8,7 +8,7 @@
 
 enum {
     ROW_KEPT_BYTES = 64 * 1024, /* of kv->row, between two calls */
-    KEY_OUTLIVE_MS = 1000,
+    KEY_OUTLIVE_MS = 5000, /* a database may be away for hours: looked at again, not too often */
     EXPIRY_VALUE_BYTES = KEY_ID_BYTES + 1,
 };
 

@@ -437,3 +437,22 @@ def test_shutdown_answers_what_is_waiting_and_frees_who_blocks(start):
     with pytest.raises(Closed):
         waiting.hear()
     assert server.process.wait(60) == 0
+
+
+CATEGORIES = """keyspace read write set sortedset list hash string bitmap pubsub admin fast slow blocking
+dangerous connection transaction scripting nosuch""".split()
+
+
+def listed(peer, *filter_):
+    return {name for _, name in Link(peer).ask("COMMAND", "LIST", *filter_)[1]}
+
+
+def test_commands_are_listed_by_category_and_module_as_in_redis(both):
+    common = set.intersection(*[listed(peer, "FILTERBY", "PATTERN", "*") for peer in both])
+    for category in CATEGORIES:
+        ours, theirs = (listed(peer, "FILTERBY", "ACLCAT", category) & common for peer in both)
+        assert ours == theirs, category
+    for line in ("FILTERBY MODULE json", "FILTERBY ACLCAT", "FILTERBY ACLCAT a b", "FILTERBY what x",
+                 "ACLCAT FILTERBY x"):
+        ours, theirs = (Link(peer).say("COMMAND LIST " + line) for peer in both)
+        assert ours == theirs, line
