@@ -8,7 +8,8 @@
 
 enum {
     LAND_ABSENT_MS = 3000, /* for so long absence is believed */
-    LAND_ABSENT_SLOTS = 1 << 16,
+    LAND_ABSENT_SLOTS = 1 << 12, /* at the start; a power of two, as the most is */
+    LAND_ABSENT_SLOTS_MAX = 1 << 22,
     LAND_TOKEN_BYTES = 32,
     LAND_STEP_FIELDS = 256, /* read, noted or applied in one commit */
 };
@@ -31,7 +32,11 @@ struct land_rule {
 
 struct absence { /* what SQL is known not to have */
     uint64_t hash;
-    uint64_t until_ms;
+    uint64_t until_ms; /* 0: an empty slot */
+};
+struct absences { /* open addressing */
+    struct absence *slot;
+    size_t cap, used;
 };
 
 struct pair_known { /* a table of shape object that is known to be this pair's */
@@ -55,7 +60,7 @@ struct landing {
     struct lift *open;   /* to be started after this turn */
     struct lift *failed; /* kept for a moment: who waited has to hear of it */
     struct lift *wanted; /* by the command that runs */
-    struct absence *absence;
+    struct absences absences;
     uint64_t absence_seed;
     uint64_t absence_epoch; /* what was noted in an earlier one is forgotten */
     uint64_t raise_lsn;     /* LSNs have to be above this one, from the next turn on */
@@ -72,7 +77,7 @@ void landing__waiters_wake(struct land_waiter **list);
 /* lander.c */
 enum rc lander_new(struct land_rule *rule, struct lander **ret_lander, struct err *err) NODISCARD;
 void lander_free(struct lander *lander);
-void lander_kick(struct lander *lander);
+void lander_kick(struct lander *lander, uint64_t lsn);
 void lander_marked(struct lander *lander); /* there are many marks */
 bool lander_is_through(const struct lander *lander, uint64_t lsn);
 uint64_t lander_pass_number(const struct lander *lander);
@@ -90,5 +95,7 @@ void lifts_rule_gone(struct land_rule *rule);
  * RC_OK: SQL has it not, or not any more than is here. */
 enum rc lift_need(struct land_rule *rule, const struct key *key, const struct bytes *field,
                   struct err *err) NODISCARD;
-/* Marks of this key are leaving: what a lift has read may be older. */
+/* Marks of this key are leaving: what a lift has read may be older. Or its copy goes: what a lift
+ * has applied goes with it. */
 void lift_stale(struct landing *landing, const struct ns *ns, struct bytes key);
+void lifts_stale(struct landing *landing, const struct ns *ns); /* all of the namespace */

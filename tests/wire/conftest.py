@@ -153,7 +153,9 @@ def landing(start):
 
     def start_one(sink, *words, delay=land.NEVER, args=(), **options):
         rule = ("--land", "players", "slug-data:{*}", sink.url, "delay", delay, *words)
-        return land.Landed(start(*rule, *args, **options), sink)
+        landed = land.Landed(start(*rule, *args, **options), sink)
+        landed.flush()  # the first pass comes without being asked for
+        return landed
 
     return start_one
 
@@ -165,7 +167,9 @@ def columns(start):
     def start_one(sink, *words, delay=land.NEVER, args=(), **options):
         rule = ("--land", "users", "user:*", sink.url, "shape", "columns", "table", "users", "key",
                 "id", "delay", delay, *words)
-        return land.Landed(start(*rule, *args, **options), sink)
+        landed = land.Landed(start(*rule, *args, **options), sink)
+        landed.flush()  # the first pass comes without being asked for
+        return landed
 
     return start_one
 

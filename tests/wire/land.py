@@ -122,13 +122,15 @@ class Landed:
     def __init__(self, server, sink):
         self.server, self.sink = server, sink
         self.client = server.client(socket_timeout=20)
+        self.plain = server.client(socket_timeout=20)  # replies as they come
+        self.plain.response_callbacks.clear()
 
     def __call__(self, *words):
-        return self.client.execute_command(*words)
+        return self.plain.execute_command(*words)
 
     def error(self, *words):
         with pytest.raises(redis.ResponseError) as info:
-            self.client.execute_command(*words)
+            self.plain.execute_command(*words)
         return str(info.value)
 
     def flush(self, *rule):
