@@ -563,8 +563,10 @@ void lander_free(struct lander *lander)
     mem_free(lander);
 }
 
-void lander_kick(struct lander *lander)
+void lander_kick(struct lander *lander, uint64_t lsn)
 {
+    if (lander->state != LANDER_SLEEP && !lander->pass_failed && lander->pass_lsn >= lsn)
+        return;
     lander->kicked = true;
     if (!lander->asleep)
         return;
@@ -577,7 +579,7 @@ void lander_marked(struct lander *lander)
 {
     bool many = lander->rule->marks >= MANY_MARKS_BATCHES * (uint64_t)lander->rule->spec->batch;
     if (many && lander->asleep && !lander->away)
-        lander_kick(lander);
+        lander_kick(lander, UINT64_MAX);
 }
 
 /* ---- for people ---- */

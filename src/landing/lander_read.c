@@ -122,6 +122,17 @@ static enum rc value_take(struct lander *lander, struct land_field *field, struc
     return RC_OK;
 }
 
+/* Names are checked at the write, but those that come with a whole key: RENAME and COPY are O(1).
+ */
+static void field_check(struct lander *lander, const struct land_owner *owner,
+                        struct land_field *field)
+{
+    struct err err = {0};
+    field->unlandable = address_check_field(&owner->address, field->name, &err) != RC_OK;
+    if (field->unlandable && field->here)
+        field->refused = shape_reason(&lander->batch, &err);
+}
+
 /* The values of marked fields, and the attempts that failed before. All cold ones are asked for. */
 static enum rc values_read(struct lander *lander, struct land_owner *owner, const struct key *key,
                            struct err *err)
@@ -134,6 +145,7 @@ static enum rc values_read(struct lander *lander, struct land_owner *owner, cons
         enum rc rc = owner->exists ? hash_field(key, field->name, &value, err) : RC_NOT_FOUND;
         if (rc == RC_OK)
             rc = value_take(lander, field, value, err);
+        field_check(lander, owner, field);
         if (rc == RC_OK || rc == RC_NOT_FOUND)
             rc = dirty_version(&table, DIRTY_ERROR, field->seen.entry, &field->seen.error, err);
         cold = cold || rc == RC_COLD;
@@ -171,6 +183,7 @@ static enum rc owner_expand(struct lander *lander, struct land_owner *owner, con
         field->name = arena_copy(&batch->arena, name);
         field->version = owner->owner_version;
         rc = value_take(lander, field, value, err);
+        field_check(lander, owner, field);
     }
     return rc == RC_NOT_FOUND ? RC_OK : rc;
 }
