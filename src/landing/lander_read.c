@@ -223,9 +223,9 @@ static enum rc owner_whole(struct lander *lander, struct land_owner *owner, cons
     if (rc != RC_OK)
         return rc;
     /* Fields that changed after the mark are in it as they are now. */
-    uint64_t last_lsn = store_last_lsn(key->ns->kv->store);
-    if (last_lsn > batch->newest)
-        batch->newest = last_lsn;
+    uint64_t commit_lsn = store_commit_lsn(key->ns->kv->store);
+    if (commit_lsn > batch->newest)
+        batch->newest = commit_lsn;
     owner->sweep = rest.len == 0;
     lander->expanding = !owner->sweep;
     lander->expand_version = owner->owner_version;

@@ -717,9 +717,15 @@ enum rc land_evict(struct land_rule *rule, struct bytes key, bool *ret_dropped, 
 
 /* ---- waiting ---- */
 
-void landing_run_begin(struct landing *landing)
+void landing_run_begin(struct landing *landing, const struct land_waiter *waiter)
 {
     landing->wanted = NULL;
+    landing->since_ms = waiter->since_ms;
+}
+
+void landing_run_end(struct landing *landing)
+{
+    landing->since_ms = 0;
 }
 
 void land_waiter_end(struct land_waiter *waiter)
@@ -732,13 +738,14 @@ void land_waiter_end(struct land_waiter *waiter)
         *waiter->list = waiter->next;
     if (waiter->next)
         waiter->next->prev = waiter->prev;
-    *waiter = (struct land_waiter){0};
+    *waiter = (struct land_waiter){.since_ms = waiter->since_ms};
 }
 
 void landing__waiter_add(struct land_waiter **list, struct land_waiter *waiter, struct task *task)
 {
     land_waiter_end(waiter);
-    *waiter = (struct land_waiter){.task = task, .list = list, .next = *list};
+    *waiter = (struct land_waiter){
+        .task = task, .since_ms = waiter->since_ms, .list = list, .next = *list};
     if (*list)
         (*list)->prev = waiter;
     *list = waiter;

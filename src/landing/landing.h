@@ -70,10 +70,13 @@ bool landing_mark_row(const struct landing *landing, struct ns *ns, struct bytes
 /* What a command waits for; embedded by its owner, zeroed before use. */
 struct land_waiter {
     struct task *task;
+    uint64_t since_ms; /* it waited for a lift first; what it was told then is true until it ends */
     struct land_waiter **list;
     struct land_waiter *prev, *next;
 };
-void landing_run_begin(struct landing *landing); /* before a command runs */
+/* Around a run of a command that may have waited. */
+void landing_run_begin(struct landing *landing, const struct land_waiter *waiter);
+void landing_run_end(struct landing *landing);
 /* After RC_COLD: true if it was a lift that it wants; the task is woken when that has ended. */
 bool landing_wait(struct landing *landing, struct land_waiter *waiter, struct task *task);
 /* The task is woken after every pass of a lander. */

@@ -112,15 +112,18 @@ static bool is_absent(const struct landing *landing, const struct ns *ns, struct
                       const struct bytes *field)
 {
     uint64_t hash = absence_hash(landing, ns, key, field);
-    return absence_slot(&landing->absences, hash)->until_ms > landing->kv->now_ms;
+    uint64_t until_ms = absence_slot(&landing->absences, hash)->until_ms;
+    return until_ms > landing->kv->now_ms ||
+           (landing->since_ms != 0 && until_ms >= landing->since_ms + LAND_ABSENT_MS);
 }
 
-/* Without those that are over. What one command was told must stay until it has run: a command that
- * asks for many grows the table; only at its limit all are forgotten. */
+/* Without those that are over for everybody. What a command was told must stay until it has run:
+ * one that asks for many grows the table; only at its limit all are forgotten. */
 static void absences_rebuild(struct absences *absences, uint64_t now_ms)
 {
     struct absences old = *absences;
     size_t live = 0;
+    now_ms -= LAND_ABSENT_KEPT_MS;
     for (size_t i = 0; i < old.cap; i++)
         live += old.slot[i].until_ms > now_ms;
     while (4 * live > absences->cap && absences->cap < LAND_ABSENT_SLOTS_MAX)
@@ -248,14 +251,22 @@ static enum rc row_apply(struct lift *lift, const struct lift_row *row, struct e
     return hash_set(lift->ns, lift->key, pair, 1, NULL, err);
 }
 
-/* All rows are here: the hash is complete, and may go again after `keep`. */
-static enum rc whole_apply(struct lift *lift, struct err *err)
+/* All rows are here: the hash is complete, and may go again after `keep`; with marks that is
+ * counted from their landing. */
+static enum rc whole_apply(struct lift *lift, const struct dirty_table *table,
+                           struct bytes owner_part, struct err *err)
 {
     struct key key;
+    bool marked = false;
     enum rc rc = key_write(lift->ns, lift->key, KEY_ANY, &key, err);
     if (rc != RC_OK || !key.exists || key.meta.type != TYPE_HASH)
         return rc;
     bool keep = lift->rule->spec->keep_ms > 0 && key.meta.expire_ms == 0;
+    if (keep)
+        rc = dirty_find_owner(table, owner_part, &marked, err);
+    if (rc != RC_OK)
+        return rc;
+    keep = keep && !marked;
     if (keep)
         key.meta.expire_ms = key.ns->kv->now_ms + lift->rule->spec->keep_ms;
     if (lift->whole)
@@ -338,7 +349,7 @@ static enum rc rows_apply(struct lift *lift, size_t *at, struct err *err)
         rc = step_apply(lift, at, err);
     bool more = *at < lift->rows.count;
     if (rc == RC_OK && !more)
-        rc = whole_apply(lift, err);
+        rc = whole_apply(lift, &table, buf_bytes(owner), err);
     if (rc == RC_OK)
         rc = copy_note(lift, err);
     return rc == RC_OK && more ? RC_WAIT : rc;
@@ -363,7 +374,7 @@ static enum rc lift_apply(struct lift *lift, struct store *store, struct err *er
 {
     struct landing *landing = lift->rule->landing;
     size_t at = lift->applied;
-    if (lift->rows.newest >= store_last_lsn(store)) { /* (4) */
+    if (lift->rows.newest > store_last_lsn(store)) { /* (4) */
         if (lift->rows.newest > landing->raise_lsn)
             landing->raise_lsn = lift->rows.newest;
         return RC_WAIT;
@@ -579,6 +590,8 @@ bool landing_wait(struct landing *landing, struct land_waiter *waiter, struct ta
     if (!lift || lift->state == LIFT_FAILED)
         return false;
     land_waiter_end(waiter);
+    if (waiter->since_ms == 0)
+        waiter->since_ms = landing->kv->now_ms;
     waiter->task = task;
     waiter->list = &lift->waiters;
     waiter->next = lift->waiters;

@@ -286,10 +286,11 @@ static enum rc request_run(struct task *task, struct store *store, struct err *e
     kv_begin(&server->kv, clock_unix_ms(server->clock));
     uint64_t start_ns = clock_mono_ns(server->clock);
     size_t effects = server->effects.buf.len;
-    landing_run_begin(server->landing);
+    landing_run_begin(server->landing, &request->land);
     server->collecting = true; /* the turn's: they leave in the order of commits */
     enum rc rc = server__dispatch(&ctx);
     server->collecting = false;
+    landing_run_end(server->landing);
     if (rc != RC_COLD && rc != RC_WAIT && ctx.cmd)
         run_note(request, (clock_mono_ns(server->clock) - start_ns) / 1000, rc);
     if (rc == RC_OK && request->reply.failed)
