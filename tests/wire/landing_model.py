@@ -351,7 +351,7 @@ class Client(threading.Thread):
         self.link = None
         self.epoch = 0  # of the world, when it connected
         self.story = collections.defaultdict(lambda: collections.deque(maxlen=120))
-        self.done, self.lost, self.down, self.slowest = 0, 0, 0, 0.0
+        self.done, self.lost, self.down, self.slowest = 0, 0, 0, (0.0, "")
 
     # A thread can be started once; the client goes on in the next phase.
     def again(self):
@@ -400,7 +400,8 @@ class Client(threading.Thread):
             self.link.send(commands)
             replies = [self.link.reply() for _ in commands]
             if world.epoch == self.epoch:
-                self.slowest = max(self.slowest, time.monotonic() - begin)
+                took = time.monotonic() - begin
+                self.slowest = max(self.slowest, (took, show(commands[-2 if len(commands) > 1 else 0])))
             return replies
         except Closed as error:
             self.link.close()
@@ -874,8 +875,8 @@ class World:
         lost = sum(client.lost for client in self.clients)
         down = sum(client.down for client in self.clients)
         slowest = max(client.slowest for client in self.clients)
-        return f"{self.operations()} operations, {lost} replies lost, {down} refused, slowest " \
-               f"{slowest:.2f} s, {dict(self.counts)}"
+        return f"{self.operations()} operations, {lost} replies lost, {down} refused, " \
+               f"{dict(self.counts)}, slowest {slowest[0]:.2f} s: {slowest[1]:.60}"
 
 
 def run(sink, shape, seed, operations=1 << 60, seconds=1 << 30, say=lambda text: None):
