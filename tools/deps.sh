@@ -66,6 +66,7 @@ need_test() {
     need redis-server has redis-server
     need mariadb-server has_daemon mariadbd
     need sqlite3 has sqlite3
+    need openssl has openssl
     need python3-pymysql has_module pymysql
     need nodejs has node
     need npm has npm

@@ -23,8 +23,7 @@ void buf_done(struct buf *buf)
     *buf = (struct buf){0};
 }
 
-/* Apart from buf_reserve(), so that the common case stays small. */
-static bool grow(struct buf *buf, size_t more)
+bool buf__grow(struct buf *buf, size_t more)
 {
     if (more > buf->bytes_max - buf->len)
         return false;
@@ -41,23 +40,6 @@ static bool grow(struct buf *buf, size_t more)
         return false;
     buf->ptr = ptr;
     buf->cap = cap;
-    return true;
-}
-
-bool buf_reserve(struct buf *buf, size_t more)
-{
-    if (LIKELY(more <= buf->cap - buf->len))
-        return true;
-    return grow(buf, more);
-}
-
-bool buf_add(struct buf *buf, const void *ptr, size_t len)
-{
-    if (!buf_reserve(buf, len))
-        return false;
-    if (len)
-        memcpy(buf->ptr + buf->len, ptr, len);
-    buf->len += len;
     return true;
 }
 

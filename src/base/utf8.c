@@ -40,8 +40,19 @@ static size_t char_len(const uint8_t *at, size_t left)
 
 size_t utf8_count(struct bytes text)
 {
+    const uint64_t high_bits = UINT64_C(0x8080808080808080);
     size_t count = 0;
     for (size_t i = 0; i < text.len; count++) {
+        uint64_t word;
+        while (text.len - i >= sizeof word) { /* ASCII, eight at a time */
+            memcpy(&word, text.ptr + i, sizeof word);
+            if (word & high_bits)
+                break;
+            i += sizeof word;
+            count += sizeof word;
+        }
+        if (i == text.len)
+            break;
         size_t len = char_len(text.ptr + i, text.len - i);
         if (len == 0)
             return SIZE_MAX;

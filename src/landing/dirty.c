@@ -36,12 +36,15 @@ static bool hooks_off(const struct dirty_table *table)
 }
 
 static enum rc field_set(const struct dirty_table *table, enum dirty_part part, struct bytes field,
-                         struct bytes value, struct err *err)
+                         struct bytes value, bool *ret_new, struct err *err)
 {
     const struct bytes pair[2] = {field, value};
+    size_t added = 0;
     bool landed = hooks_off(table);
-    enum rc rc = hash_set(table->ns, dirty_name(table, part), pair, 1, NULL, err);
+    enum rc rc = hash_set(table->ns, dirty_name(table, part), pair, 1, &added, err);
     table->ns->landed = landed;
+    if (ret_new)
+        *ret_new = added > 0;
     return rc;
 }
 
@@ -73,14 +76,14 @@ enum rc dirty_open(const struct dirty_table *table, enum dirty_part part, struct
 
 /* ---- marks ---- */
 
-enum rc dirty_mark(const struct dirty_table *table, struct bytes entry, bool removed,
+enum rc dirty_mark(const struct dirty_table *table, struct bytes entry, bool removed, bool *ret_new,
                    struct err *err)
 {
     char value[MARK_BYTES];
     const size_t head = sizeof mark_update - 1;
     memcpy(value, removed ? mark_remove : mark_update, head);
     size_t len = head + number_int_text(value + head, (int64_t)store_lsn(table->ns->kv->store));
-    return field_set(table, DIRTY_MARKED, entry, bytes_of(value, len), err);
+    return field_set(table, DIRTY_MARKED, entry, bytes_of(value, len), ret_new, err);
 }
 
 bool dirty_mark_parse(struct bytes value, bool *ret_removed, uint64_t *ret_version)
@@ -166,14 +169,33 @@ enum rc dirty_find_owner(const struct dirty_table *table, struct bytes owner_par
     return rc;
 }
 
+enum rc dirty_remove_many(const struct dirty_table *table, enum dirty_part part,
+                          struct bytes *entry, const uint64_t *version, size_t count,
+                          struct err *err)
+{
+    size_t same = 0;
+    bool cold = false; /* all of them are asked for */
+    for (size_t i = 0; i < count; i++) {
+        uint64_t now;
+        enum rc rc = dirty_version(table, part, entry[i], &now, err);
+        cold = cold || rc == RC_COLD;
+        if (rc != RC_OK && rc != RC_NOT_FOUND && rc != RC_COLD)
+            return rc;
+        if (rc == RC_OK && now == version[i])
+            entry[same++] = entry[i];
+    }
+    if (cold || same == 0)
+        return cold ? RC_COLD : RC_OK;
+    bool landed = hooks_off(table);
+    enum rc rc = hash_delete(table->ns, dirty_name(table, part), entry, same, NULL, err);
+    table->ns->landed = landed;
+    return rc;
+}
+
 enum rc dirty_remove(const struct dirty_table *table, enum dirty_part part, struct bytes entry,
                      uint64_t version, struct err *err)
 {
-    uint64_t now;
-    enum rc rc = dirty_version(table, part, entry, &now, err);
-    if (rc == RC_NOT_FOUND || (rc == RC_OK && now != version))
-        return RC_OK;
-    return rc == RC_OK ? field_delete(table, part, entry, err) : rc;
+    return dirty_remove_many(table, part, &entry, &version, 1, err);
 }
 
 enum rc dirty_snapshot(const struct dirty_table *table, bool *ret_has, bool *ret_left,
@@ -209,8 +231,9 @@ enum rc dirty_error_put(const struct dirty_table *table, struct bytes entry,
                   "version", (json_int_t)error->version, "attempts", (json_int_t)error->attempts,
                   "error", reason, "next_ms", (json_int_t)error->next_ms);
     char *text = json ? json_dumps(json, JSON_COMPACT) : NULL;
-    enum rc rc = text ? field_set(table, DIRTY_ERROR, entry, bytes_of(text, strlen(text)), err)
-                      : err_set(err, RC_NOMEM, "could not allocate memory for an error entry");
+    enum rc rc = text
+                     ? field_set(table, DIRTY_ERROR, entry, bytes_of(text, strlen(text)), NULL, err)
+                     : err_set(err, RC_NOMEM, "could not allocate memory for an error entry");
     free(text);
     json_decref(json);
     return rc;
@@ -270,7 +293,7 @@ enum rc dirty_lock(const struct dirty_table *table, struct bytes rule, struct by
     int len = snprintf(value, sizeof value, "%.*s:%" PRIu64, (int)token.len,
                        (const char *)token.ptr, table->ns->kv->now_ms + ttl_ms);
     ASSERT(len > 0 && (size_t)len < sizeof value);
-    return field_set(table, DIRTY_LOCK, rule, bytes_of(value, (size_t)len), err);
+    return field_set(table, DIRTY_LOCK, rule, bytes_of(value, (size_t)len), NULL, err);
 }
 
 enum rc dirty_unlock(const struct dirty_table *table, struct bytes rule, struct bytes token,

@@ -32,8 +32,8 @@ struct dirty_table { /* one of them, of one database */
 void dirty_init(struct dirty *dirty);
 struct bytes dirty_name(const struct dirty_table *table, enum dirty_part part);
 
-/* The version is the open commit's LSN. */
-enum rc dirty_mark(const struct dirty_table *table, struct bytes entry, bool removed,
+/* The version is the open commit's LSN. *ret_new: there was no such mark. */
+enum rc dirty_mark(const struct dirty_table *table, struct bytes entry, bool removed, bool *ret_new,
                    struct err *err) NODISCARD;
 /* RC_OK, RC_NOT_FOUND, RC_COLD. part: not the lock. */
 enum rc dirty_version(const struct dirty_table *table, enum dirty_part part, struct bytes entry,
@@ -47,6 +47,10 @@ enum rc dirty_find_owner(const struct dirty_table *table, struct bytes owner_par
 /* Removes the entry if it still has this version (1). */
 enum rc dirty_remove(const struct dirty_table *table, enum dirty_part part, struct bytes entry,
                      uint64_t version, struct err *err) NODISCARD;
+/* The same for many: the table's own row is written once. `entry` is used up. */
+enum rc dirty_remove_many(const struct dirty_table *table, enum dirty_part part,
+                          struct bytes *entry, const uint64_t *version, size_t count,
+                          struct err *err) NODISCARD;
 /* The table as a hash, to walk through; may not exist. */
 enum rc dirty_open(const struct dirty_table *table, enum dirty_part part, struct key *ret_key,
                    struct err *err) NODISCARD;

@@ -28,6 +28,7 @@ enum {
     BACK_OFF_MS_MAX = 10 * 1000,
     ERROR_BACK_OFF_MS = 1000, /* doubles with every attempt */
     ERROR_BACK_OFF_MS_MAX = 3600 * 1000,
+    RETRY_MARKS_MAX = 1024,  /* of a pass */
     MANY_MARKS_BATCHES = 10, /* then landing does not wait for its delay */
 };
 #define NS_A_MS UINT64_C(1000000)
@@ -153,36 +154,57 @@ static enum rc error_note(const struct dirty_table *table, const struct mark_see
 }
 
 /* (2): what was seen goes, whether it has landed or stands among the errors from now on. */
-static enum rc seen_remove(const struct dirty_table *table, const struct mark_seen *seen,
-                           bool with_error, struct err *err)
+struct removal {
+    struct bytes entry[DIRTY_ERROR + 1][LAND_STEP_FIELDS + 1];
+    uint64_t version[DIRTY_ERROR + 1][LAND_STEP_FIELDS + 1];
+    size_t count[DIRTY_ERROR + 1];
+};
+
+static void removal_add(struct removal *removal, enum dirty_part part, struct bytes entry,
+                        uint64_t version)
+{
+    size_t *count = &removal->count[part];
+    if (version == 0)
+        return;
+    ASSERT(*count <= LAND_STEP_FIELDS);
+    removal->entry[part][*count] = entry;
+    removal->version[part][(*count)++] = version;
+}
+
+static void seen_remove(struct removal *removal, const struct mark_seen *seen, bool refused)
+{
+    removal_add(removal, DIRTY_MARKED, seen->entry, seen->marked);
+    removal_add(removal, DIRTY_SAVING, seen->entry, seen->saving);
+    if (!refused)
+        removal_add(removal, DIRTY_ERROR, seen->entry, seen->error);
+}
+
+static enum rc removal_do(const struct dirty_table *table, struct removal *removal, struct err *err)
 {
     enum rc rc = RC_OK;
-    if (seen->marked)
-        rc = dirty_remove(table, DIRTY_MARKED, seen->entry, seen->marked, err);
-    if (rc == RC_OK && seen->saving)
-        rc = dirty_remove(table, DIRTY_SAVING, seen->entry, seen->saving, err);
-    if (rc == RC_OK && with_error && seen->error)
-        rc = dirty_remove(table, DIRTY_ERROR, seen->entry, seen->error, err);
+    for (enum dirty_part part = DIRTY_MARKED; rc == RC_OK && part <= DIRTY_ERROR; part++) {
+        rc = dirty_remove_many(table, part, removal->entry[part], removal->version[part],
+                               removal->count[part], err);
+        removal->count[part] = 0;
+    }
     return rc;
 }
 
 static enum rc field_note(struct lander *lander, const struct land_owner *owner,
-                          const struct land_field *field, struct err *err)
+                          const struct land_field *field, struct removal *removal, struct err *err)
 {
     struct dirty_table table = lander__table(lander);
     struct mark_seen seen = field->seen;
-    enum rc rc = RC_OK;
-    if (field->refused) {
-        struct buf *entry = &lander->rule->landing->entry;
-        buf_cut(entry, 0);
-        if (!seen.entry.ptr && !address_entry_add(&owner->address, field->name, entry))
-            return err_set(err, RC_NOMEM, "could not allocate memory for an entry");
-        if (!seen.entry.ptr) /* it came with its owner's mark */
-            seen.entry = buf_bytes(entry);
-        rc = error_note(&table, &seen, !field->here, field->version, field->refused, err);
-    }
-    return rc == RC_OK && field->seen.entry.ptr ? seen_remove(&table, &seen, !field->refused, err)
-                                                : rc;
+    seen_remove(removal, &seen, field->refused != NULL);
+    if (!field->refused)
+        return RC_OK;
+    struct buf *entry = &lander->rule->landing->entry;
+    buf_cut(entry, 0);
+    if (!seen.entry.ptr && !address_entry_add(&owner->address, field->name, entry))
+        return err_set(err, RC_NOMEM, "could not allocate memory for an entry");
+    if (!seen.entry.ptr) /* it came with its owner's mark */
+        seen.entry = buf_bytes(entry);
+    return error_note(&table, &seen, !field->here, field->version, field->refused, err);
 }
 
 /* `keep`: what has landed may go after a while. */
@@ -193,8 +215,6 @@ static enum rc keep_set(struct lander *lander, const struct land_owner *owner, s
     struct key key;
     struct bytes extra;
     bool marked;
-    if (lander->rule->spec->keep_ms == 0 || !owner->exists)
-        return RC_OK;
     buf_cut(part, 0);
     if (!address_entry_add(&owner->address, BYTES(""), part))
         return err_set(err, RC_NOMEM, "could not allocate memory for an entry");
@@ -208,15 +228,20 @@ static enum rc keep_set(struct lander *lander, const struct land_owner *owner, s
     return rc == RC_OK ? key_save(&key, extra, err) : rc;
 }
 
-static enum rc owner_note(struct lander *lander, const struct land_owner *owner, struct err *err)
+static enum rc owner_note(struct lander *lander, const struct land_owner *owner,
+                          struct removal *removal, struct err *err)
 {
     struct dirty_table table = lander__table(lander);
     enum rc rc = RC_OK;
+    if (owner->sweep)
+        seen_remove(removal, &owner->seen, owner->refused != NULL);
     if (owner->sweep && owner->refused)
         rc = error_note(&table, &owner->seen, !owner->exists, owner->owner_version, owner->refused,
                         err);
-    if (rc == RC_OK && owner->sweep)
-        rc = seen_remove(&table, &owner->seen, !owner->refused, err);
+    if (lander->rule->spec->keep_ms == 0 || !owner->exists)
+        return rc;
+    if (rc == RC_OK)
+        rc = removal_do(&table, removal, err); /* it is asked whether marks are left */
     return rc == RC_OK ? keep_set(lander, owner, err) : rc;
 }
 
@@ -226,30 +251,34 @@ static enum rc batch_note(struct lander *lander, size_t *at_owner, size_t *at_fi
 {
     struct landing *landing = lander->rule->landing;
     const struct land_batch *batch = &lander->batch;
-    bool cold = false;
+    struct dirty_table table = lander__table(lander);
+    struct removal removal = {.count = {0}};
     size_t noted = 0;
+    enum rc rc = RC_OK;
     for (; *at_owner < batch->owner_count; (*at_owner)++, *at_field = 0) {
         const struct land_owner *owner = &batch->owner[*at_owner];
         lift_landed(landing, lander->rule->ns, owner->key, NULL);
-        for (; *at_field < owner->field_count; (*at_field)++) {
+        for (; *at_field < owner->field_count && noted < LAND_STEP_FIELDS; (*at_field)++, noted++) {
             const struct land_field *field = &owner->field[*at_field];
-            if (noted++ == LAND_STEP_FIELDS)
-                return cold ? RC_COLD : RC_WAIT;
             lift_landed(landing, lander->rule->ns, owner->key, &field->name);
-            enum rc rc = field_note(lander, owner, field, err);
-            cold = cold || rc == RC_COLD;
-            if (rc != RC_OK && rc != RC_COLD)
+            rc = field_note(lander, owner, field, &removal, err);
+            if (rc != RC_OK)
                 return rc;
         }
-        enum rc rc = cold ? RC_OK : owner_note(lander, owner, err);
+        if (noted++ >= LAND_STEP_FIELDS) {
+            rc = removal_do(&table, &removal, err);
+            return rc == RC_OK ? RC_WAIT : rc;
+        }
+        rc = owner_note(lander, owner, &removal, err);
         if (rc != RC_OK)
             return rc;
     }
-    return cold ? RC_COLD : RC_OK;
+    return removal_do(&table, &removal, err);
 }
 
-/* What the snapshot holds of others waits for them; ours goes on from the table itself. So does what
- * was marked since a snapshot that an earlier pass has left: this pass stands for all of it (3). */
+/* What the snapshot holds of others waits for them; ours goes on from the table itself. So does
+ * what was marked since a snapshot that an earlier pass has left: this pass stands for all of it
+ * (3). */
 static enum rc table_go_on(struct lander *lander)
 {
     land_batch_clear(&lander->batch);
@@ -285,7 +314,9 @@ static enum rc renew_run(struct task *task, struct store *store, struct err *err
         return RC_OK;
     landing__enter(landing);
     struct dirty_table table = lander__table(lander);
-    enum rc rc = dirty_lock(&table, rule_name(lander), token(lander), LOCK_TTL_MS, false, err);
+    enum rc rc = RC_OK;
+    if (lander->state > LANDER_LOCK)
+        rc = dirty_lock(&table, rule_name(lander), token(lander), LOCK_TTL_MS, false, err);
     task_wait_until(task, now_ns(lander) + LOCK_TTL_MS / 3 * NS_A_MS);
     if (rc != RC_COLD)
         rc = RC_WAIT; /* lost, or not renewed: versions keep what lands right */
@@ -300,9 +331,55 @@ static void renew_done(struct task *task, enum rc rc, const struct err *err)
     lander->renew_started = false;
 }
 
+static void pass_end(struct lander *lander)
+{
+    struct land_rule *rule = lander->rule;
+    uint64_t now = now_ns(lander), ns = now - lander->pass_start_ns;
+    if (!lander->pass_failed)
+        lander->away = false;
+    if (!lander->pass_failed && !lander->pass_held_up) { /* (3) */
+        lander->landed_lsn = lander->pass_lsn;
+        lander->status.oldest_ms = rule->marked_since_ms;
+    }
+    if (lander->pass_rows > 0)
+        lander->status.rows_per_s = lander->pass_rows * 1000 * NS_A_MS / (ns + 1);
+    lander->status.last_pass_ms = ns / NS_A_MS;
+    lander->pass_number++;
+    lander->due_ns = now + (lander->away ? lander->back_off_ms : rule->spec->delay_ms) * NS_A_MS;
+    lander->state = LANDER_SLEEP;
+    lander->renew_wanted = false;
+    landing__waiters_wake(&rule->landing->pass_waiters);
+}
+
+/* A table without anything is passed by without a lock: a rule at rest writes nothing. */
+static enum rc table_is_empty(const struct dirty_table *table, bool *ret_empty, struct err *err)
+{
+    *ret_empty = true;
+    for (enum dirty_part part = DIRTY_MARKED; part <= DIRTY_ERROR; part++) {
+        struct key key;
+        enum rc rc = dirty_open(table, part, &key, err);
+        if (rc != RC_OK)
+            return rc;
+        *ret_empty = *ret_empty && !key.exists;
+    }
+    return RC_OK;
+}
+
+static enum rc table_next(struct lander *lander)
+{
+    if (!lander->pass_failed && ++lander->table < lander->rule->spec->tables)
+        return lander__step_to(lander, LANDER_LOCK);
+    pass_end(lander);
+    return RC_WAIT;
+}
+
 static enum rc step_lock(struct lander *lander, struct err *err)
 {
     struct dirty_table table = lander__table(lander);
+    bool empty;
+    enum rc empty_rc = table_is_empty(&table, &empty, err);
+    if (empty_rc != RC_OK || empty)
+        return empty_rc == RC_OK ? table_next(lander) : empty_rc;
     /* The store has one process: a lock that is there at our start is that of a dead one. */
     bool take_over = lander->pass_number == 0;
     enum rc rc = dirty_lock(&table, rule_name(lander), token(lander), LOCK_TTL_MS, take_over, err);
@@ -326,6 +403,7 @@ static enum rc step_retry(struct lander *lander, struct err *err)
     if (!key.exists)
         return lander__step_to(lander, LANDER_SNAPSHOT);
     struct kv *kv = table.ns->kv;
+    size_t marked = 0;
     store_walk_init(&walk, kv->store, key_rows(&key), false);
     while ((rc = store_walk_next(&walk, &entry, &value, err)) == RC_OK) {
         struct land_entry parts;
@@ -333,12 +411,16 @@ static enum rc step_retry(struct lander *lander, struct err *err)
         if (!land_rule_has_entry(lander->rule, entry, &parts) ||
             dirty_error_parse(value, &error, err) != RC_OK || error.next_ms > kv->now_ms)
             continue;
+        if (marked++ == RETRY_MARKS_MAX) {
+            lander->kicked = true; /* the others with the next pass */
+            break;
+        }
         struct bytes copy = arena_copy(&kv->arena, entry);
-        rc = dirty_mark(&table, copy, error.removed, err);
+        rc = dirty_mark(&table, copy, error.removed, NULL, err);
         if (rc != RC_OK)
             return rc;
     }
-    return rc == RC_NOT_FOUND ? lander__step_to(lander, LANDER_SNAPSHOT) : rc;
+    return rc == RC_OK || rc == RC_NOT_FOUND ? lander__step_to(lander, LANDER_SNAPSHOT) : rc;
 }
 
 static enum rc step_snapshot(struct lander *lander, struct err *err)
@@ -357,36 +439,11 @@ static enum rc step_snapshot(struct lander *lander, struct err *err)
     return lander__step_to(lander, has ? LANDER_READ : LANDER_UNLOCK);
 }
 
-static void pass_end(struct lander *lander)
-{
-    struct land_rule *rule = lander->rule;
-    uint64_t now = now_ns(lander), ns = now - lander->pass_start_ns;
-    if (!lander->pass_failed)
-        lander->away = false;
-    if (!lander->pass_failed && !lander->pass_held_up) { /* (3) */
-        lander->landed_lsn = lander->pass_lsn;
-        lander->status.oldest_ms = rule->marked_since_ms;
-    }
-    if (lander->pass_rows > 0)
-        lander->status.rows_per_s = lander->pass_rows * 1000 * NS_A_MS / (ns + 1);
-    lander->status.last_pass_ms = ns / NS_A_MS;
-    lander->pass_number++;
-    lander->due_ns = now + (lander->away ? lander->back_off_ms : rule->spec->delay_ms) * NS_A_MS;
-    lander->state = LANDER_SLEEP;
-    lander->renew_wanted = false;
-    landing__waiters_wake(&rule->landing->pass_waiters);
-}
-
 static enum rc step_unlock(struct lander *lander, struct err *err)
 {
     struct dirty_table table = lander__table(lander);
     enum rc rc = dirty_unlock(&table, rule_name(lander), token(lander), err);
-    if (rc != RC_OK && rc != RC_BUSY)
-        return rc;
-    if (!lander->pass_failed && ++lander->table < lander->rule->spec->tables)
-        return lander__step_to(lander, LANDER_LOCK);
-    pass_end(lander);
-    return RC_WAIT;
+    return rc == RC_OK || rc == RC_BUSY ? table_next(lander) : rc;
 }
 
 static enum rc step_sleep(struct lander *lander, struct store *store)

@@ -315,7 +315,8 @@ static enum rc entry_read(struct lander *lander, struct read_state *state, struc
 {
     struct land_entry parts;
     if (is_skipped(lander, entry, value, &parts)) {
-        lander->expanding = false; /* what was being expanded has changed, and waits with its mark */
+        lander->expanding =
+            false; /* what was being expanded has changed, and waits with its mark */
         return RC_OK;
     }
     struct bytes owner_part = entry_owner_part(entry, lander->rule->spec->shape);

@@ -40,6 +40,14 @@ struct pair_known { /* a table of shape object that is known to be this pair's *
     struct bytes pair;
 };
 
+struct owner_memo {         /* the key that was marked last: fields of one key come together */
+    struct land_rule *rule; /* NULL: none */
+    struct buf key;
+    struct address address; /* points into key */
+    uint32_t table;
+    bool pair_is_known; /* pair_claim() need not be asked */
+};
+
 struct landing {
     struct landing_options options;
     struct kv *kv;
@@ -50,6 +58,7 @@ struct landing {
     bool lifting;
     struct buf entry, owner; /* scratch of the hooks */
     struct pair_known *pairs;
+    struct owner_memo memo;
     /* lifts */
     struct table lifts;  /* by key */
     struct lift *open;   /* to be started after this turn */
@@ -57,8 +66,11 @@ struct landing {
     struct lift *wanted; /* by the command that runs */
     struct absence *absence;
     uint64_t absence_seed;
-    uint64_t raise_lsn; /* LSNs have to be above this one, from the next turn on */
+    uint64_t absence_epoch; /* what was noted in an earlier one is forgotten */
+    uint64_t raise_lsn;     /* LSNs have to be above this one, from the next turn on */
     struct land_waiter *pass_waiters;
+    struct land_verify *verifies; /* that are not over */
+    struct land_watch *watch;
 };
 
 /* Around each attempt of a job of ours, which is a task's run(). Nothing is lifted for it. */
@@ -68,6 +80,7 @@ enum rc landing__leave(struct landing *landing, enum rc rc); /* returns rc */
 enum rc landing__key_find(struct ns *ns, struct bytes name, struct key *ret_key,
                           struct err *err) NODISCARD;
 void landing__waiters_wake(struct land_waiter **list);
+void landing__waiter_add(struct land_waiter **list, struct land_waiter *waiter, struct task *task);
 /* lander.c */
 enum rc lander_new(struct land_rule *rule, struct lander **ret_lander, struct err *err) NODISCARD;
 void lander_free(struct lander *lander);
@@ -93,3 +106,11 @@ enum rc lift_need(struct land_rule *rule, const struct key *key, const struct by
  * absent may be there. */
 void lift_landed(struct landing *landing, const struct ns *ns, struct bytes key,
                  const struct bytes *field);
+
+/* verify.c */
+void verifies_rule_gone(const struct land_rule *rule); /* its lifter has ended */
+void verifies_marked(struct landing *landing, const struct land_rule *rule, struct bytes key);
+
+/* watch.c */
+void watch_start(struct landing *landing); /* there is a rule */
+void watch_end(struct landing *landing);

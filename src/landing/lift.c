@@ -10,8 +10,8 @@
  *       mark leave is stale, and asks again.
  *   (3) A field that is here, or has a mark, or whose owner has one, is left as it is.
  *   (4) LSNs given from now on are above every version that was applied.
- *   (5) A copy that went away between two steps is applied anew, from the first row: it could not be
- *       called complete. */
+ *   (5) A copy that went away between two steps is applied anew, from the first row: it could not
+ * be called complete. */
 #include <stdlib.h>
 
 #define XXH_INLINE_ALL
@@ -95,7 +95,7 @@ static uint64_t absence_hash(const struct landing *landing, const struct ns *ns,
                              const struct bytes *field)
 {
     struct lift_name name = {ns, key};
-    uint64_t hash = name_hash(landing, &name);
+    uint64_t hash = name_hash(landing, &name) ^ landing->absence_epoch;
     return field ? XXH3_64bits_withSeed(field->ptr, field->len, ~hash) : hash;
 }
 
@@ -126,7 +126,7 @@ static void absence_forget(struct landing *landing, const struct ns *ns, struct 
 
 void lifts_forget_absence(struct landing *landing)
 {
-    memset(landing->absence, 0, LAND_ABSENT_SLOTS * sizeof *landing->absence);
+    landing->absence_epoch++;
 }
 
 /* ---- life ---- */

@@ -217,6 +217,20 @@ static enum rc count_row(void *arg, const struct sink_cell *cell, struct err *er
     return counted->fn(counted->arg, cell, err);
 }
 
+/* How many values the next statement takes: those that fit, but at least one. */
+static size_t count_values(const struct sink *sink, const struct sink_query *query, size_t at)
+{
+    enum { VALUE_OVERHEAD_BYTES = 16 };
+    size_t count = 0, bytes = 0;
+    while (at + count < query->value_count && count < SINK_IN_VALUES_MAX) {
+        bytes += query->value[at + count].len + VALUE_OVERHEAD_BYTES;
+        if (count && bytes > sink->query_bytes_max)
+            break;
+        count++;
+    }
+    return count;
+}
+
 enum rc sink_select(struct sink *sink, const struct sink_query *query, sink_row_fn *fn, void *arg,
                     struct err *err)
 {
@@ -228,13 +242,12 @@ enum rc sink_select(struct sink *sink, const struct sink_query *query, sink_row_
     if (query->value_count == 0)
         return sink->ops->select(sink, query, fn, arg, err);
     struct counted counted = {fn, arg, query->limit ? query->limit : SIZE_MAX};
-    for (size_t at = 0; at < query->value_count && counted.left && rc == RC_OK;
-         at += SINK_IN_VALUES_MAX) {
+    for (size_t at = 0; at < query->value_count && counted.left && rc == RC_OK;) {
         struct sink_query part = *query;
-        size_t left = query->value_count - at;
         part.value += at;
-        part.value_count = left < SINK_IN_VALUES_MAX ? left : SINK_IN_VALUES_MAX;
+        part.value_count = count_values(sink, query, at);
         part.limit = 0;
+        at += part.value_count;
         rc = sink->ops->select(sink, &part, count_row, &counted, err);
     }
     return rc;

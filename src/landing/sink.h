@@ -10,8 +10,10 @@
  *   (2) A row is taken only if its version is newer than the one that is there; NULL is the oldest,
  *       and an equal version changes nothing. So landing the same thing twice, or something older
  *       later, is harmless; whoever does not know whether a commit happened does it again.
- *   (3) A value is stored exactly or refused, never cut, rounded or converted to something else.
- *   (4) Names are quoted and values are bound. No byte of a name or a value is ever read as SQL.
+ *   (3) A value is stored exactly or refused, never cut, rounded or converted to something else:
+ *       what is taken is read as the same bytes. So '007' and '1.5' are refused by an INT, and
+ * '1.5' by a DECIMAL(5,2), which would give '1.50' back. (4) Names are quoted and values are bound.
+ * No byte of a name or a value is ever read as SQL.
  *
  * What all functions answer:
  *   RC_OK
@@ -56,8 +58,8 @@ struct sink_column {
 };
 
 /* Column 0 is the primary key. Who looks for a table's columns by name does it byte by byte, except
- * that MySQL does not tell apart upper and lower case: two columns that differ in nothing else are
- * RC_INVALID there. */
+ * that databases do not tell apart upper and lower case: two columns that differ in nothing else
+ * are RC_INVALID. */
 struct sink_table {
     struct bytes name;
     struct sink_column *column;
@@ -144,7 +146,8 @@ struct sink_query {
     struct bytes after;
     size_t limit; /* 0: all */
 };
-/* cell: one a wanted column. Numbers of SINK_BIGINT columns come as SINK_INT, everything else as
+/* Values are compared as bytes, whatever the column's collation says; there are no two alike.
+ * cell: one a wanted column. Numbers of SINK_BIGINT columns come as SINK_INT, everything else as
  * bytes, written as the database writes it as text. An error ends the query and is returned. */
 typedef enum rc sink_row_fn(void *arg, const struct sink_cell *cell, struct err *err);
 /* Rows are streamed: a large answer is never held in memory. */
@@ -155,8 +158,8 @@ enum rc sink_select(struct sink *sink, const struct sink_query *query, sink_row_
 
 /* The table as the database has it: all columns, the key first. `version` is the column named
  * up_version, 0 if there is none; `index` is 0. RC_NOT_FOUND: no such table; RC_INVALID: it has no
- * primary key of one column, or more than SINK_COLUMNS_MAX columns. Free with
- * sink_table_free(). */
+ * primary key of one column, more than SINK_COLUMNS_MAX columns, or an engine without transactions.
+ * Free with sink_table_free(). */
 enum rc sink_describe(struct sink *sink, struct bytes name, struct sink_table **ret_table,
                       struct err *err) NODISCARD;
 void sink_table_free(struct sink_table *table); /* NULL is allowed */
@@ -172,9 +175,9 @@ enum rc sink_add_column(struct sink *sink, struct bytes table, const struct sink
 /* sqlite:PATH
  * mysql://USER[:PASSWORD]@HOST[:PORT]/DATABASE[?OPTION=VALUE&...], host may be [::1]; USER,
  * PASSWORD and values may be %-encoded. Options: socket=PATH (instead of host), ssl-ca, ssl-cert,
- * ssl-key (paths), ssl=required|verify|off, connect-timeout, timeout (seconds). An unknown option
- * is refused. password: "" or what a password file holds; wins over the one in the URL. Connects to
- * nothing: RC_INVALID for what cannot be understood. */
+ * ssl-key (paths), ssl=required|verify|off (ssl-ca alone: verify), connect-timeout (5), timeout
+ * (30; seconds). An unknown option is refused. password: "" or what a password file holds; wins
+ * over the one in the URL. Connects to nothing: RC_INVALID for what cannot be understood. */
 enum rc sink_open(const char *url, const char *password, struct sink **ret_sink,
                   struct err *err) NODISCARD;
 void sink_close(struct sink *sink); /* NULL is allowed */
@@ -183,7 +186,8 @@ enum rc sink_ping(struct sink *sink, struct err *err) NODISCARD;
 /* The URL without its password, for people. Borrowed from the sink. */
 const char *sink_name(const struct sink *sink);
 /* From any thread: what the sink does now, and everything after it, ends soon with RC_IO. For
- * closing a server whose database hangs. */
+ * closing a server whose database hangs. Only the making of a connection cannot be cut short: it
+ * ends after connect-timeout. */
 void sink_interrupt(struct sink *sink);
 
 struct buf;

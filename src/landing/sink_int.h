@@ -168,7 +168,7 @@ bool sink__sql_index(struct buf *to, const struct sink_dialect *dialect,
                      const struct sink_table *table);
 bool sink__sql_add_column(struct buf *to, const struct sink_dialect *dialect, struct bytes table,
                           const struct sink_column *column);
-/* Values of IN are padded to a power of two with the last one, so that few statements exist. */
+/* Values of IN are padded to a power of two with NULL, so that few statements exist. */
 size_t sink__in_count(size_t value_count);
 
 /* ---- a database ---- */
@@ -201,6 +201,7 @@ extern const struct sink_ops sink__mysql_ops;
 struct sink {
     const struct sink_ops *ops;
     char *name;
+    size_t query_bytes_max;   /* of the values of one statement; known once there is a connection */
     _Atomic bool interrupted; /* shared: atomic */
 };
 

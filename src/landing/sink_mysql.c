@@ -14,7 +14,7 @@
 #include "base/banned.h"
 
 enum {
-    LOCK_WAIT_S = 10,        /* for a row or a table that another has */
+    LOCK_WAIT_S = 5,         /* for a row or a table that another has */
     PACKET_MAX_LEAST = 1024, /* what the server itself allows */
 };
 
@@ -200,6 +200,10 @@ static void set_options(struct sink_mysql *mysql)
     mysql_options(to, MYSQL_OPT_READ_TIMEOUT, &url->timeout_s);
     mysql_options(to, MYSQL_OPT_WRITE_TIMEOUT, &url->timeout_s);
     mysql_options(to, MYSQL_OPT_LOCAL_INFILE, &off); /* a server must not read our files */
+    /* nor ask for the password itself */
+    mysql_options(to, MARIADB_OPT_RESTRICTED_AUTH,
+                  "mysql_native_password,client_ed25519,caching_sha2_password,sha256_password,"
+                  "auth_gssapi_client");
     if (url->tls == SINK_TLS_OFF)
         return;
     mysql_options(to, MYSQL_OPT_SSL_ENFORCE, &on);
@@ -261,6 +265,7 @@ static enum rc set_up(struct sink_mysql *mysql, struct err *err)
         packet_max < PACKET_MAX_LEAST)
         return err_set(err, RC_IO, "\"%s\" has no max_allowed_packet", mysql->sink.name);
     mysql->packet_max = (size_t)packet_max;
+    mysql->sink.query_bytes_max = mysql->packet_max / 2;
     rc = ask(mysql,
              "SELECT COLLATION_NAME FROM information_schema.COLLATIONS WHERE COLLATION_NAME IN"
              " ('utf8mb4_nopad_bin','utf8mb4_0900_bin') ORDER BY COLLATION_NAME DESC LIMIT 1",
@@ -277,6 +282,16 @@ static bool is_stale(struct sink_mysql *mysql)
     return poll(&poll_fd, 1, 0) != 0;
 }
 
+/* Whatever a server says while it is connected to: it is not there for us now. */
+static enum rc away(enum rc rc, struct err *err)
+{
+    if (rc == RC_OK || rc == RC_NOMEM)
+        return rc;
+    if (err)
+        err->rc = RC_IO;
+    return RC_IO;
+}
+
 static enum rc mysql_sink_connect(struct sink *sink, struct err *err)
 {
     struct sink_mysql *mysql = sink__mysql_of(sink);
@@ -291,19 +306,22 @@ static enum rc mysql_sink_connect(struct sink *sink, struct err *err)
     if (!mysql_real_connect(mysql->mysql, url->socket ? NULL : url->host, url->user,
                             url->password ? url->password : "", url->database, url->port,
                             url->socket, 0)) {
-        (void)sink__mysql_fail(mysql, NULL, "connect to", err);
+        enum rc rc = sink__mysql_fail(mysql, NULL, "connect to", err);
         sink__mysql_disconnect(mysql, true);
-        return RC_IO;
+        return away(rc, err);
     }
     pthread_mutex_lock(&mysql->lock);
     mysql->fd = (int)mysql_get_socket(mysql->mysql);
     pthread_mutex_unlock(&mysql->lock);
     enum rc rc = sink__check_interrupt(sink, err); /* it may have come before there was an fd */
+    /* The library takes a server without TLS all the same. */
+    if (rc == RC_OK && url->tls != SINK_TLS_OFF && !mysql_get_ssl_cipher(mysql->mysql))
+        rc = err_set(err, RC_IO, "\"%s\" has no TLS, and its URL asks for it", sink->name);
     if (rc == RC_OK)
         rc = set_up(mysql, err);
     if (rc != RC_OK)
         sink__mysql_disconnect(mysql, true);
-    return rc == RC_OK || rc == RC_NOMEM ? rc : RC_IO;
+    return away(rc, err);
 }
 
 static enum rc mysql_sink_ping(struct sink *sink, struct err *err)
@@ -425,7 +443,8 @@ static enum rc mysql_sink_create(struct sink *sink, const struct sink_table *tab
 {
     struct sink_mysql *mysql = sink__mysql_of(sink);
     buf_cut(&mysql->sql, 0);
-    bool is_built = sink__sql_create(&mysql->sql, &mysql->dialect, table, " CHARSET=utf8mb4");
+    bool is_built = sink__sql_create(&mysql->sql, &mysql->dialect, table,
+                                     " CHARSET=utf8mb4 ROW_FORMAT=DYNAMIC");
     return sink__mysql_run_built(mysql, is_built, "create a table in", err);
 }
 

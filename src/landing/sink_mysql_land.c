@@ -13,6 +13,7 @@
 
 enum {
     LAND_ATTEMPTS_MAX = 6,
+    LAND_WAITS_MAX = 2,            /* attempts that waited for a lock until the server gave up */
     BACKOFF_MS = 10,               /* doubled each time */
     PARAMS_MAX = 16 * 1024,        /* of one statement; the protocol allows 65535 */
     ROWS_MAX = 1024,               /* of one statement */
@@ -341,6 +342,8 @@ enum rc sink__mysql_land(struct sink *sink, const struct sink_change *change, si
     enum rc rc = land_once(mysql, change, count, is_check, err);
     for (unsigned attempt = 1; attempt < LAND_ATTEMPTS_MAX; attempt++) {
         if (rc != RC_IO || !sink__mysql_may_retry(mysql->error) || !mysql->mysql)
+            break;
+        if (mysql->error == ER_LOCK_WAIT_TIMEOUT && attempt >= LAND_WAITS_MAX)
             break;
         /* Two that met once should not meet again: half of the wait is by chance. */
         long wait_ms = BACKOFF_MS << attempt;

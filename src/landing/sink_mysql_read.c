@@ -409,12 +409,9 @@ enum rc sink__mysql_define(struct sink *sink, struct bytes name, const struct si
     return RC_OK;
 }
 
-static uint64_t mix(uint64_t hash, const void *ptr, size_t len)
+static uint64_t mix(uint64_t hash, uint64_t value)
 {
-    const uint8_t *byte = ptr;
-    for (size_t i = 0; i < len; i++)
-        hash = (hash ^ byte[i]) * 0x100000001b3; /* FNV-1a */
-    return hash;
+    return (hash ^ value) * 0x100000001b3; /* as FNV-1a does with bytes */
 }
 
 static uint64_t fingerprint(MYSQL_RES *res)
@@ -422,10 +419,10 @@ static uint64_t fingerprint(MYSQL_RES *res)
     uint64_t hash = 0xcbf29ce484222325;
     const MYSQL_FIELD *field = mysql_fetch_fields(res);
     for (unsigned i = 0; i < mysql_num_fields(res); i++) {
-        const uint64_t numbers[] = {field[i].type, field[i].length, field[i].decimals,
-                                    field[i].flags, field[i].charsetnr};
-        hash = mix(hash, field[i].name, field[i].name_length + 1);
-        hash = mix(hash, numbers, sizeof numbers);
+        for (const char *c = field[i].name; *c; c++)
+            hash = mix(hash, (uint8_t)*c);
+        hash = mix(mix(hash, field[i].type), field[i].length);
+        hash = mix(mix(mix(hash, field[i].decimals), field[i].flags), field[i].charsetnr);
     }
     return hash;
 }
@@ -469,7 +466,22 @@ enum rc sink__mysql_define_locked(struct sink_mysql *mysql, struct bytes name,
 /* ---- queries ---- */
 
 /* Types that the client would write in another way than the server does. */
-static bool needs_cast(const MYSQL_FIELD *field)
+static bool needs_cast(const struct sink_decl *decl)
+{
+    switch (decl->kind) {
+    case DECL_FLOAT:
+    case DECL_DATE:
+    case DECL_DATETIME:
+    case DECL_TIME:
+    case DECL_YEAR:
+        return true;
+    default:
+        return decl->fill_width > 0;
+    }
+}
+
+/* The same of what the server says with its rows, which is never old. */
+static bool is_of_cast(const MYSQL_FIELD *field)
 {
     switch (field->type) {
     case MYSQL_TYPE_FLOAT:
@@ -484,33 +496,6 @@ static bool needs_cast(const MYSQL_FIELD *field)
     default:
         return (field->flags & ZEROFILL_FLAG) != 0;
     }
-}
-
-static enum rc prepare_select(struct sink_mysql *mysql, struct sink_select *select, bool *as_text,
-                              MYSQL_STMT **ret_stmt, struct err *err)
-{
-    size_t count = select->query->column_count + select->wants_where;
-    bool is_cast = false;
-    buf_cut(&mysql->sql, 0);
-    enum rc rc = sink__mysql_prepare(mysql, sink__sql_select(&mysql->sql, &mysql->dialect, select),
-                                     ret_stmt, err);
-    if (rc != RC_OK)
-        return rc;
-    MYSQL_RES *meta = mysql_stmt_result_metadata(*ret_stmt);
-    if (!meta)
-        return sink__mysql_fail(mysql, *ret_stmt, "read from", err);
-    const MYSQL_FIELD *field = mysql_fetch_fields(meta);
-    for (size_t i = 0; i < count; i++) {
-        as_text[i] = needs_cast(&field[i]);
-        is_cast = is_cast || as_text[i];
-    }
-    mysql_free_result(meta);
-    if (!is_cast)
-        return RC_OK;
-    select->as_text = as_text;
-    buf_cut(&mysql->sql, 0);
-    return sink__mysql_prepare(mysql, sink__sql_select(&mysql->sql, &mysql->dialect, select),
-                               ret_stmt, err);
 }
 
 struct filter { /* leaves the column `where` out, and rows equal in a collation only */
@@ -532,10 +517,12 @@ static void bind_query(const struct sink_query *query, const struct sink_select 
                        const struct sink_decl *where, struct sink_bound *bound, MYSQL_BIND *bind)
 {
     for (size_t i = 0; i < select->in_count; i++) {
-        size_t index = i < query->value_count ? i : query->value_count - 1;
-        const struct sink_cell cell = {.kind = SINK_BYTES, .bytes = query->value[index]};
-        /* A value that does not fit its column is in no row, and NULL is equal to nothing. */
-        if (sink__fit(where, &cell, &bound[i], NULL) != RC_OK)
+        struct sink_cell cell = {.kind = SINK_BYTES};
+        if (i < query->value_count)
+            cell.bytes = query->value[i];
+        /* NULL is equal to nothing: it stands for values that do not fit, and are in no row, and
+         * for those that are not there. */
+        if (i >= query->value_count || sink__fit(where, &cell, &bound[i], NULL) != RC_OK)
             bound[i].bind = SINK_BIND_NULL;
         sink__mysql_bind(&bind[i], &bound[i]);
     }
@@ -547,39 +534,97 @@ static void bind_query(const struct sink_query *query, const struct sink_select 
     }
 }
 
-static enum rc run_select(struct sink_mysql *mysql, const struct sink_query *query,
-                          const struct sink_decl *where, const struct filter *filter,
-                          struct err *err)
+struct reading { /* a query, and what is known of its table */
+    const struct sink_query *query;
+    struct sink_select select;
+    const struct sink_decl *where;
+    const struct sink_decl **decl; /* of the wanted columns */
+    bool *as_text;
+    enum sink_type *type;
+    bool is_known; /* not only remembered: compared with the table just now */
+    bool is_stale; /* out: the table has changed, nothing was read */
+};
+
+/* With the declaration that is remembered, if it is good enough: a CAST of something that has
+ * become binary would change it, so who needs one looks at the table first. */
+static enum rc match_table(struct sink_mysql *mysql, struct reading *reading, struct err *err)
 {
-    size_t columns = query->column_count + 1;
-    struct sink_select select = {.query = query,
-                                 .in_count = sink__in_count(query->value_count),
-                                 .is_loose = !where->is_byte_ordered,
-                                 .wants_where = query->value_count > 0};
-    size_t params = select.in_count ? select.in_count : 1;
-    bool *as_text = mem_zalloc(columns * sizeof *as_text);
-    enum sink_type *type = mem_alloc(columns * sizeof *type);
-    struct sink_bound *bound = mem_alloc(params * sizeof *bound);
-    MYSQL_BIND *bind = mem_alloc(params * sizeof *bind);
-    for (size_t i = 0; i < query->column_count; i++)
-        type[i] = query->table->column[query->column[i]].type;
-    type[query->column_count] = SINK_OTHER;
-    MYSQL_STMT *stmt;
-    enum rc rc = prepare_select(mysql, &select, as_text, &stmt, err);
-    if (rc == RC_OK) {
-        bind_query(query, &select, where, bound, bind);
-        rc = sink__mysql_execute(mysql, stmt, select.in_count || query->has_after ? bind : NULL,
-                                 "read from", err);
+    const struct sink_query *query = reading->query;
+    size_t where_column = query->value_count ? query->where : 0;
+    const struct sink_def *def = sink__defs_find(&mysql->defs, query->table->name);
+    enum rc rc = RC_OK;
+    if (reading->is_known || !def) {
+        mysql->transaction++;
+        rc = sink__mysql_define_locked(mysql, query->table->name, &def, err);
+        reading->is_known = true;
+    }
+    if (rc == RC_OK)
+        rc = sink__def_match(def, query->table, &where_column, 1, &reading->where, err);
+    if (rc == RC_OK)
+        rc = sink__def_match(def, query->table, query->column, query->column_count, reading->decl,
+                             err);
+    bool is_cast = rc == RC_OK && reading->select.wants_where && needs_cast(reading->where);
+    for (size_t i = 0; i < query->column_count && rc == RC_OK; i++) {
+        reading->as_text[i] = needs_cast(reading->decl[i]);
+        reading->type[i] = query->table->column[query->column[i]].type;
+        is_cast = is_cast || reading->as_text[i];
+    }
+    if ((rc == RC_NOT_FOUND || is_cast) && !reading->is_known) {
+        reading->is_known = true;
+        return match_table(mysql, reading, err);
     }
     if (rc == RC_OK) {
+        reading->as_text[query->column_count] = needs_cast(reading->where);
+        reading->type[query->column_count] = SINK_OTHER;
+        reading->select.is_loose = !reading->where->is_byte_ordered;
+        reading->select.as_text = reading->as_text;
+    }
+    return rc;
+}
+
+/* Whether a column that is read as it is should have been cast. */
+static enum rc check_fields(struct sink_mysql *mysql, MYSQL_STMT *stmt, struct reading *reading,
+                            struct err *err)
+{
+    MYSQL_RES *meta = mysql_stmt_result_metadata(stmt);
+    if (!meta)
+        return sink__mysql_fail(mysql, stmt, "read from", err);
+    const MYSQL_FIELD *field = mysql_fetch_fields(meta);
+    for (unsigned i = 0; i < mysql_num_fields(meta); i++)
+        if (!reading->as_text[i] && is_of_cast(&field[i]))
+            reading->is_stale = true;
+    mysql_free_result(meta);
+    return RC_OK;
+}
+
+static enum rc run_select(struct sink_mysql *mysql, struct reading *reading,
+                          const struct filter *filter, struct err *err)
+{
+    const struct sink_query *query = reading->query;
+    const struct sink_select *select = &reading->select;
+    size_t params = select->in_count ? select->in_count : 1;
+    struct sink_bound *bound = mem_alloc(params * sizeof *bound);
+    MYSQL_BIND *bind = mem_alloc(params * sizeof *bind);
+    MYSQL_STMT *stmt;
+    buf_cut(&mysql->sql, 0);
+    enum rc rc = sink__mysql_prepare(mysql, sink__sql_select(&mysql->sql, &mysql->dialect, select),
+                                     &stmt, err);
+    if (rc == RC_OK) {
+        bind_query(query, select, reading->where, bound, bind);
+        rc = sink__mysql_execute(mysql, stmt, select->in_count || query->has_after ? bind : NULL,
+                                 "read from", err);
+    }
+    if (rc == RC_OK)
+        rc = check_fields(mysql, stmt, reading, err);
+    if (rc == RC_OK && reading->is_stale)
+        sink__mysql_disconnect(mysql, true); /* there may be a lot to read */
+    if (rc == RC_OK && !reading->is_stale) {
         const struct mysql_rows rows = {
-            .stmt = stmt, .type = type, .fn = filter_row, .arg = (void *)filter};
+            .stmt = stmt, .type = reading->type, .fn = filter_row, .arg = (void *)filter};
         rc = sink__mysql_rows(mysql, &rows, err);
     }
     mem_free(bind);
     mem_free(bound);
-    mem_free(type);
-    mem_free(as_text);
     return rc;
 }
 
@@ -587,12 +632,31 @@ enum rc sink__mysql_select(struct sink *sink, const struct sink_query *query, si
                            void *arg, struct err *err)
 {
     struct sink_mysql *mysql = sink__mysql_of(sink);
-    const struct sink_def *def = sink__defs_find(&mysql->defs, query->table->name);
-    const struct sink_decl *where;
-    size_t where_column = query->value_count ? query->where : 0;
-    enum rc rc = def ? RC_OK : sink__mysql_define(sink, query->table->name, &def, err);
-    if (rc == RC_OK)
-        rc = sink__def_match(def, query->table, &where_column, 1, &where, err);
+    size_t columns = query->column_count + 1;
     const struct filter filter = {query, fn, arg};
-    return rc == RC_OK ? run_select(mysql, query, where, &filter, err) : rc;
+    struct reading reading = {.query = query,
+                              .select = {.query = query,
+                                         .in_count = sink__in_count(query->value_count),
+                                         .wants_where = query->value_count > 0},
+                              .decl = mem_alloc(columns * sizeof *reading.decl),
+                              .as_text = mem_zalloc(columns * sizeof *reading.as_text),
+                              .type = mem_alloc(columns * sizeof *reading.type)};
+    enum rc rc = match_table(mysql, &reading, err);
+    if (rc == RC_OK)
+        rc = run_select(mysql, &reading, &filter, err);
+    if (rc == RC_OK && reading.is_stale) {
+        reading.is_stale = false;
+        reading.is_known = true;
+        rc = sink->ops->connect(sink, err);
+        if (rc == RC_OK)
+            rc = match_table(mysql, &reading, err);
+        if (rc == RC_OK)
+            rc = run_select(mysql, &reading, &filter, err);
+        if (rc == RC_OK && reading.is_stale)
+            rc = err_set(err, RC_IO, "a table of \"%s\" changed while it was read", sink->name);
+    }
+    mem_free(reading.type);
+    mem_free(reading.as_text);
+    mem_free(reading.decl);
+    return rc;
 }

@@ -97,6 +97,7 @@ static struct sink *sqlite_open(struct sink_url *url)
     url->path = NULL;
     pthread_mutex_init(&sqlite->lock, NULL);
     buf_init(&sqlite->sql, SINK_SQL_BYTES_MAX);
+    sqlite->sink.query_bytes_max = SIZE_MAX;
     return &sqlite->sink;
 }
 
@@ -139,7 +140,7 @@ static int busy(void *arg, int count)
     struct sink_sqlite *sqlite = arg;
     if (atomic_load(&sqlite->sink.interrupted) || count >= BUSY_WAIT_MS / BUSY_STEP_MS)
         return 0;
-    nanosleep(&(struct timespec){.tv_nsec = BUSY_STEP_MS * 1000000}, NULL);
+    nanosleep(&(struct timespec){.tv_nsec = BUSY_STEP_MS * 1000000L}, NULL);
     return 1;
 }
 
@@ -313,7 +314,11 @@ static enum rc sqlite_connect(struct sink *sink, struct err *err)
         rc = sink__check_interrupt(sink, err);
     if (rc != RC_OK)
         disconnect(sqlite);
-    return rc == RC_OK || rc == RC_NOMEM ? rc : RC_IO;
+    if (rc == RC_OK || rc == RC_NOMEM)
+        return rc;
+    if (err)
+        err->rc = RC_IO; /* whatever is wrong with a file that cannot be opened */
+    return RC_IO;
 }
 
 static enum rc sqlite_ping(struct sink *sink, struct err *err)
@@ -464,7 +469,7 @@ static enum rc sqlite_define(struct sink *sink, struct bytes name, const struct 
                              struct err *err)
 {
     struct sink_sqlite *sqlite = of(sink);
-    int64_t version;
+    int64_t version = 0;
     enum rc rc = ask_number(sqlite, "PRAGMA schema_version", &version, err);
     struct sink_def *def = rc == RC_OK ? sink__defs_find(&sqlite->defs, name) : NULL;
     if (rc == RC_OK && (!def || def->fingerprint != (uint64_t)version)) {
@@ -713,17 +718,19 @@ static enum rc read_rows(struct sink_sqlite *sqlite, sqlite3_stmt *stmt,
     return rc;
 }
 
-/* A value that does not fit its column is in no row, and NULL is equal to nothing. */
+/* NULL is equal to nothing: it stands for values that do not fit, and are in no row, and for those
+ * that are not there. */
 static enum rc bind_values(struct sink_sqlite *sqlite, sqlite3_stmt *stmt,
                            const struct sink_decl *where, const struct sink_query *query,
                            size_t in_count, struct err *err)
 {
     enum rc rc = RC_OK;
     for (size_t i = 0; i < in_count && rc == RC_OK; i++) {
-        size_t index = i < query->value_count ? i : query->value_count - 1;
-        struct sink_bound bound;
-        const struct sink_cell cell = {.kind = SINK_BYTES, .bytes = query->value[index]};
-        if (sink__fit(where, &cell, &bound, NULL) != RC_OK)
+        struct sink_bound bound = {.bind = SINK_BIND_NULL};
+        struct sink_cell cell = {.kind = SINK_BYTES};
+        if (i < query->value_count)
+            cell.bytes = query->value[i];
+        if (i >= query->value_count || sink__fit(where, &cell, &bound, NULL) != RC_OK)
             bound.bind = SINK_BIND_NULL;
         rc = bind(sqlite, stmt, (int)i + 1, &bound, err);
     }

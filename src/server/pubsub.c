@@ -193,15 +193,25 @@ size_t pubsub_topic_count(const struct pubsub *pubsub, enum sub_kind kind)
     return pubsub->count[kind];
 }
 
+/* The topics that a message is for: first NULL, then the last one that was returned. */
+static const struct topic *topic_next(const struct pubsub *pubsub, enum sub_kind kind,
+                                      struct bytes channel, const struct topic *last)
+{
+    const struct topic *topic = last ? NULL : topic_find(pubsub, kind, channel, NULL);
+    if (topic || kind != SUB_CHANNEL)
+        return topic;
+    topic = last && last->kind == SUB_PATTERN ? last->next : pubsub->patterns;
+    while (topic && !glob_match(topic->name, channel, false))
+        topic = topic->next;
+    return topic;
+}
+
 size_t pubsub_receivers(struct server *server, enum sub_kind kind, struct bytes channel)
 {
-    const struct pubsub *pubsub = server->pubsub;
-    const struct topic *topic = topic_find(pubsub, kind, channel, NULL);
-    size_t count = topic ? topic->count : 0;
-    if (kind == SUB_CHANNEL)
-        for (topic = pubsub->patterns; topic; topic = topic->next)
-            if (glob_match(topic->name, channel, false))
-                count += topic->count;
+    const struct topic *topic = NULL;
+    size_t count = 0;
+    while ((topic = topic_next(server->pubsub, kind, channel, topic)))
+        count += topic->count;
     return count;
 }
 
@@ -239,14 +249,9 @@ static void topic_send(const struct topic *topic, uint64_t seq, struct bytes cha
 void pubsub_deliver(struct server *server, enum sub_kind kind, uint64_t seq, struct bytes channel,
                     struct bytes message)
 {
-    const struct pubsub *pubsub = server->pubsub;
-    const struct topic *topic = topic_find(pubsub, kind, channel, NULL);
-    if (topic)
+    const struct topic *topic = NULL;
+    while ((topic = topic_next(server->pubsub, kind, channel, topic)))
         topic_send(topic, seq, channel, message);
-    if (kind == SUB_CHANNEL)
-        for (topic = pubsub->patterns; topic; topic = topic->next)
-            if (glob_match(topic->name, channel, false))
-                topic_send(topic, seq, channel, message);
     server->stats.pubsub_messages++;
 }
 

@@ -162,26 +162,32 @@ static inline struct bytes suffix_at(const uint8_t *at)
     return bytes_of(at, len);
 }
 
-/* Most suffixes differ in their first eight bytes: `head` is those of the wanted one. */
-static inline int entry_cmp(const struct block *block, uint16_t index, struct bytes wanted,
-                            uint64_t head)
+/* Most suffixes differ in the first eight bytes behind what all share: `rest` is the wanted one
+ * from there on, `head` those bytes of it. */
+static inline int entry_cmp(const struct block *block, uint16_t index, struct bytes rest,
+                            size_t skip, uint64_t head)
 {
     const uint8_t *at = block_at(block, index);
     struct bytes suffix = suffix_at(at);
     const uint8_t *end = block_base(block) + block->size;
-    uint64_t mine = head_of(suffix, LIKELY(!(*at & ENTRY_OUT)) ? end : suffix.ptr + suffix.len);
+    if (UNLIKELY(*at & ENTRY_OUT))
+        end = suffix.ptr + suffix.len;
+    suffix = bytes_from(suffix, skip);
+    uint64_t mine = head_of(suffix, end);
     if (LIKELY(mine != head))
         return mine < head ? -1 : 1;
-    return bytes_cmp(suffix, wanted);
+    return bytes_cmp(suffix, rest);
 }
 
-uint16_t block_find(const struct block *block, struct bytes suffix, bool *ret_exact)
+uint16_t block_find_skip(const struct block *block, struct bytes suffix, size_t skip,
+                         bool *ret_exact)
 {
     uint16_t low = 0, high = block->count;
-    uint64_t head = head_of(suffix, suffix.ptr + suffix.len);
+    struct bytes rest = bytes_from(suffix, skip);
+    uint64_t head = head_of(rest, rest.ptr + rest.len);
     while (low < high) {
         uint16_t middle = (uint16_t)((low + high) / 2);
-        int order = entry_cmp(block, middle, suffix, head);
+        int order = entry_cmp(block, middle, rest, skip, head);
         if (order == 0) {
             *ret_exact = true;
             return middle;
@@ -193,6 +199,26 @@ uint16_t block_find(const struct block *block, struct bytes suffix, bool *ret_ex
     }
     *ret_exact = false;
     return low;
+}
+
+uint16_t block_find(const struct block *block, struct bytes suffix, bool *ret_exact)
+{
+    return block_find_skip(block, suffix, 0, ret_exact);
+}
+
+uint16_t block_find_end(const struct block *block, struct bytes suffix, bool *ret_exact)
+{
+    uint64_t head = head_of(suffix, suffix.ptr + suffix.len);
+    uint16_t last = (uint16_t)(block->count - 1);
+    int order = entry_cmp(block, last, suffix, 0, head);
+    *ret_exact = order == 0;
+    if (order <= 0)
+        return (uint16_t)(last + (order < 0));
+    order = entry_cmp(block, 0, suffix, 0, head);
+    *ret_exact = order == 0;
+    if (order >= 0)
+        return 0;
+    return block_find(block, suffix, ret_exact);
 }
 
 struct entry block_entry(const struct block *block, uint16_t index)

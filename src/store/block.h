@@ -74,6 +74,11 @@ void block_stamp(struct block *block, struct meter *meter, uint32_t segment);
 
 /* The first entry at or above the suffix; *ret_exact whether it is equal. */
 uint16_t block_find(const struct block *block, struct bytes suffix, bool *ret_exact);
+/* The same where the suffix and all of the block are known to begin with the same `skip` bytes. */
+uint16_t block_find_skip(const struct block *block, struct bytes suffix, size_t skip,
+                         bool *ret_exact);
+/* The same where it is likely to be at the block's beginning or end. */
+uint16_t block_find_end(const struct block *block, struct bytes suffix, bool *ret_exact);
 struct entry block_entry(const struct block *block, uint16_t index);
 uint8_t block_flags(const struct block *block, uint16_t index);
 void block_flags_set(struct block *block, uint16_t index, uint8_t flags); /* GAP only */

@@ -226,6 +226,19 @@ static enum rc row_get(struct store *store, struct store_group group, struct byt
     return RC_OK;
 }
 
+/* The position is where the search for this row ends. */
+static void sought_name(struct store *store, struct hot_group *group, struct bytes suffix)
+{
+    store->sought.group = group;
+    store->sought.change = store->change_count;
+    store->sought.has_suffix = suffix.len <= STORE_SOUGHT_BYTES;
+    if (store->sought.has_suffix) {
+        store->sought.suffix_len = suffix.len;
+        if (suffix.len > 0)
+            memcpy(store->sought.suffix, suffix.ptr, suffix.len);
+    }
+}
+
 /* Seeks, and remembers where that was. */
 static struct tree_pos *row_seek(struct store *store, struct hot_group *group, struct bytes suffix)
 {
@@ -236,15 +249,19 @@ static struct tree_pos *row_seek(struct store *store, struct hot_group *group, s
         tree_seek(&group->tree, suffix, pos);
         store->sought.near = before && before == pos->block;
     }
-    store->sought.group = group;
-    store->sought.change = store->change_count;
-    store->sought.has_suffix = suffix.len <= STORE_SOUGHT_BYTES;
-    if (store->sought.has_suffix) {
-        store->sought.suffix_len = suffix.len;
-        if (suffix.len > 0)
-            memcpy(store->sought.suffix, suffix.ptr, suffix.len);
-    }
+    sought_name(store, group, suffix);
     return pos;
+}
+
+void store__sought_set(struct store *store, struct hot_group *group, const struct tree_pos *pos,
+                       struct bytes suffix)
+{
+    memcpy(store->sought.pos.path, pos->path, group->tree.height * sizeof pos->path[0]);
+    store->sought.pos.block = pos->block;
+    store->sought.pos.index = pos->index;
+    store->sought.pos.exact = true;
+    store->sought.near = false;
+    sought_name(store, group, suffix);
 }
 
 /* A tree was changed at the position: it alone is still good, for what is near. */

@@ -192,6 +192,10 @@ bool store__cold_injected(struct store *store);
 enum rc store__unpack(struct store *store, struct store_group group, struct bytes suffix,
                       struct bytes packed, struct bytes *ret_value, struct err *err) NODISCARD;
 
+/* The row at the position is likely to be changed next. */
+void store__sought_set(struct store *store, struct hot_group *group, const struct tree_pos *pos,
+                       struct bytes suffix);
+
 struct undo *store__undo_add(struct store *store, enum undo_kind kind);
 /* The turn is safe, or recovered: what could be taken back is freed. */
 void store__undo_release(struct store *store);

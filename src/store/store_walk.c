@@ -97,8 +97,8 @@ enum rc store_walk_next(struct store_walk *walk, struct bytes *ret_suffix, struc
     if (store__cold_injected(store))
         return RC_COLD;
     bool placed = walk->change == store->change_count;
+    struct hot_group *group = NULL;
     if (!placed) {
-        struct hot_group *group;
         if (store__group_find(store, walk->group, &group) == RC_COLD)
             return walk_cold(walk, err);
         if (!group)
@@ -125,6 +125,8 @@ enum rc store_walk_next(struct store_walk *walk, struct bytes *ret_suffix, struc
         if (entry.flags & ENTRY_TOMB)
             continue;
         pos->block->ref = 1;
+        if (group)
+            store__sought_set(store, group, pos, entry.suffix); /* it may be a pop */
         *ret_suffix = entry.suffix;
         return store__unpack(store, walk->group, entry.suffix, entry.value, ret_value, err);
     }
@@ -179,9 +181,9 @@ static enum rc group_cold(struct store *store, struct store_group group, const s
     return store__cold(store, group, before, STORE_WANT_PAGE, true, err);
 }
 
-/* RC_OK with the tree of a complete group (NULL: it is empty), or RC_COLD. */
-static enum rc group_complete(struct store *store, struct store_group group, struct tree **ret_tree,
-                              struct err *err)
+/* RC_OK with a complete group (NULL: it is empty), or RC_COLD. */
+static enum rc group_complete(struct store *store, struct store_group group,
+                              struct hot_group **ret_group, struct err *err)
 {
     struct hot_group *found;
     if (store__cold_injected(store))
@@ -190,7 +192,7 @@ static enum rc group_complete(struct store *store, struct store_group group, str
         store->cold_count++;
         return store__cold(store, group, bytes_of("", 0), STORE_WANT_FIRST, true, err);
     }
-    *ret_tree = found ? &found->tree : NULL;
+    *ret_group = found;
     if (found && !tree_complete(&found->tree))
         return group_cold(store, group, &found->tree, err);
     return RC_OK;
@@ -199,15 +201,16 @@ static enum rc group_complete(struct store *store, struct store_group group, str
 enum rc store_nth(struct store *store, struct store_group group, uint64_t n,
                   struct bytes *ret_suffix, struct bytes *ret_value, struct err *err)
 {
-    struct tree *tree = NULL;
-    enum rc rc = group_complete(store, group, &tree, err);
+    struct hot_group *found = NULL;
+    enum rc rc = group_complete(store, group, &found, err);
     if (rc != RC_OK)
         return rc;
     struct tree_pos pos;
-    if (!tree || !tree_nth(tree, n, &pos))
+    if (!found || !tree_nth(&found->tree, n, &pos))
         return RC_NOT_FOUND;
     struct entry entry = block_entry(pos.block, pos.index);
     pos.block->ref = 1;
+    store__sought_set(store, found, &pos, entry.suffix); /* SPOP */
     *ret_suffix = entry.suffix;
     return store__unpack(store, group, entry.suffix, entry.value, ret_value, err);
 }
@@ -216,15 +219,15 @@ enum rc store_rank(struct store *store, struct store_group group, struct bytes s
                    uint64_t *ret_rank, struct err *err)
 {
     (void)err;
-    struct tree *tree = NULL;
-    enum rc rc = group_complete(store, group, &tree, err);
+    struct hot_group *found = NULL;
+    enum rc rc = group_complete(store, group, &found, err);
     if (rc != RC_OK)
         return rc;
     struct tree_pos pos;
     *ret_rank = 0;
-    if (tree) {
-        tree_seek(tree, suffix, &pos);
-        *ret_rank = tree_rank(tree, &pos);
+    if (found) {
+        tree_seek(&found->tree, suffix, &pos);
+        *ret_rank = tree_rank(&found->tree, &pos);
     }
     return RC_OK;
 }

@@ -38,6 +38,7 @@ struct tasks {
     size_t count;
     pthread_mutex_t lock; /* the mailbox */
     struct task *post;
+    bool again; /* a task waits for nothing but the next turn */
 };
 
 /* ---- times: a binary heap ---- */
@@ -400,6 +401,7 @@ static void task_run(struct tasks *tasks, struct task *task)
                           ? &tasks->asleep
                           : &tasks->waiting,
                       TASK_WAITING);
+        tasks->again = tasks->again || (rc == RC_WAIT && task->wait == TASK_WAIT_NOTHING);
         store_wait_release(store, &task->waiter); /* it has run: its pins would outlast its wait */
         return;
     }
@@ -536,6 +538,7 @@ bool tasks_turn(struct tasks *tasks)
 {
     struct err err = {0};
     bool more = false;
+    tasks->again = false;
     mailbox_take(tasks);
     store_poll(tasks->store);
     waits_look(tasks);
@@ -554,8 +557,8 @@ bool tasks_turn(struct tasks *tasks)
     turn_stamp(tasks);
     tasks->turn++;
     ended_deliver(tasks);
-    return more || tasks->ready.first || jobs_can_run(tasks, room) || (room && tasks->room.first) ||
-           store_busy(tasks->store);
+    return more || tasks->again || tasks->ready.first || jobs_can_run(tasks, room) ||
+           (room && tasks->room.first) || store_busy(tasks->store);
 }
 
 uint64_t tasks_next_ns(const struct tasks *tasks)

@@ -42,6 +42,7 @@ void tree_done(struct tree *tree, struct meter *meter)
 void tree_seek(const struct tree *tree, struct bytes suffix, struct tree_pos *ret_pos)
 {
     void *at = tree->root;
+    size_t skip = 0; /* what everything below begins with, as the suffix does */
     ret_pos->exact = false;
     ret_pos->index = 0;
     ret_pos->block = NULL;
@@ -50,6 +51,8 @@ void tree_seek(const struct tree *tree, struct bytes suffix, struct tree_pos *re
     for (uint8_t level = 0; level < tree->height; level++) {
         struct inner *node = at;
         uint16_t index = inner_find(node, suffix);
+        if (index > 0 && index + 1 < node->count) /* between two separators that share it */
+            skip = node->skip;
         ret_pos->path[level].node = node;
         ret_pos->path[level].index = index;
         at = node->child[index];
@@ -59,7 +62,7 @@ void tree_seek(const struct tree *tree, struct bytes suffix, struct tree_pos *re
             block_prefetch(at);
     }
     ret_pos->block = at;
-    ret_pos->index = block_find(at, suffix, &ret_pos->exact);
+    ret_pos->index = block_find_skip(at, suffix, skip, &ret_pos->exact);
 }
 
 /* Whether nothing is left of the position's block, or right of it. */
@@ -76,7 +79,7 @@ bool tree_seek_near(const struct tree *tree, struct bytes suffix, struct tree_po
     bool exact;
     if (!pos->block)
         return false;
-    uint16_t index = block_find(pos->block, suffix, &exact);
+    uint16_t index = block_find_end(pos->block, suffix, &exact);
     if (!exact && (index == 0 || index == pos->block->count) && !path_is_edge(tree, pos, index > 0))
         return false;
     pos->index = index;

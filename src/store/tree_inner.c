@@ -70,22 +70,28 @@ static struct bytes sep_rest(const struct inner *node, uint16_t index)
     return bytes_from(inner_sep_bytes(&node->sep[index]), node->skip);
 }
 
+/* What all separators begin with. */
+static struct bytes shared_bytes(const struct inner *node)
+{
+    if (LIKELY(node->skip <= INNER_SHARED_BYTES))
+        return bytes_of(node->shared, node->skip);
+    return bytes_of(inner_sep_bytes(&node->sep[1]).ptr, node->skip);
+}
+
 uint16_t inner_find(const struct inner *node, struct bytes suffix)
 {
     if (node->skip) {
-        struct bytes shared = bytes_of(inner_sep_bytes(&node->sep[1]).ptr, node->skip);
+        struct bytes shared = shared_bytes(node);
         if (!bytes_start_with(suffix, shared))
             return bytes_cmp(suffix, shared) < 0 ? 0 : (uint16_t)(node->count - 1);
         suffix = bytes_from(suffix, node->skip);
     }
     uint64_t head = head_of(suffix);
-    uint16_t low = 1, high = node->count;
-    while (low < high) { /* the first separator whose head is above */
-        uint16_t middle = (uint16_t)((low + high) / 2);
-        if (node->head[middle] <= head)
-            low = (uint16_t)(middle + 1);
-        else
-            high = middle;
+    uint32_t low = 1, left = node->count - 1u;
+    while (left > 0) { /* the first separator whose head is above; no branch would be foreseen */
+        uint32_t half = (left + 1) / 2;
+        low += half & -(uint32_t)(node->head[low + half - 1] <= head);
+        left -= half;
     }
     while (low > 1 && node->head[low - 1] == head &&
            bytes_cmp(sep_rest(node, (uint16_t)(low - 1)), suffix) > 0)
@@ -114,7 +120,12 @@ static uint16_t skip_of(const struct inner *node)
     return (uint16_t)bytes_shared_len(first, last);
 }
 
-/* Makes (2) and (3) hold again after the separators `from` to `to` came or moved. */
+static size_t shared_len(const struct inner *node)
+{
+    return node->skip < INNER_SHARED_BYTES ? node->skip : INNER_SHARED_BYTES;
+}
+
+/* Makes (2), (3) and (4) hold again after the separators `from` to `to` came or moved. */
 static void heads_update(struct inner *node, uint16_t from, uint16_t to)
 {
     uint16_t skip = skip_of(node);
@@ -123,6 +134,8 @@ static void heads_update(struct inner *node, uint16_t from, uint16_t to)
         from = 1;
         to = node->count;
     }
+    if (skip)
+        memcpy(node->shared, inner_sep_bytes(&node->sep[1]).ptr, shared_len(node));
     for (uint16_t i = from ? from : 1; i < to; i++)
         node->head[i] = head_of(sep_rest(node, i));
 }
@@ -202,6 +215,8 @@ void inner_check(const struct inner *node)
     ASSERT(node->count <= INNER_CHILDREN_MAX);
     ASSERT(node->sep[0].len == 0);
     ASSERT(node->skip == skip_of(node));
+    if (node->skip)
+        ASSERT(memcmp(node->shared, inner_sep_bytes(&node->sep[1]).ptr, shared_len(node)) == 0);
     for (uint16_t i = 1; i < node->count; i++)
         ASSERT(node->head[i] == head_of(sep_rest(node, i)));
 }

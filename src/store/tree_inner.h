@@ -2,12 +2,13 @@
  *
  * A search reads `head` and `child`, eight cache lines, and looks at whole separators only where
  * eight bytes do not decide. What all separators of a node share is skipped, so that the eight
- * bytes are telling.
+ * bytes are telling; it stands in the node, because separators of more than 12 bytes do not.
  *
  * Invariants:
  *   (1) Everything below child i is >= sep[i] and < sep[i+1]; sep[0] is empty and not looked at.
  *   (2) skip = bytes shared by sep[1] and sep[count-1], and so by all between, up to a limit.
  *   (3) head[i] = 8 bytes of sep[i] after skip, big-endian, filled up with zeros.
+ *   (4) shared = the first bytes of sep[1], as many as are skipped and fit.
  *
  * Ownership: a node owns its separators, not its children. Threads: the executor. */
 #pragma once
@@ -15,7 +16,7 @@
 #include "base/bytes.h"
 #include "store/meter.h"
 
-enum { INNER_CHILDREN_MAX = 31, INNER_SEP_BYTES = 12 };
+enum { INNER_CHILDREN_MAX = 31, INNER_SEP_BYTES = 12, INNER_SHARED_BYTES = 28 };
 
 /* A separator: a short one in place, a long one behind a pointer. */
 struct inner_sep {
@@ -26,6 +27,7 @@ struct inner_sep {
 struct inner {
     uint16_t count;
     uint16_t skip;
+    uint8_t shared[INNER_SHARED_BYTES];
     uint64_t head[INNER_CHILDREN_MAX];
     void *child[INNER_CHILDREN_MAX];
     uint64_t live[INNER_CHILDREN_MAX];
@@ -59,7 +61,7 @@ struct inner_child inner_split(struct inner *node, uint16_t at, struct meter *me
  * node is freed and has to be removed by the caller; false: nothing was done. */
 bool inner_merge(struct inner *parent, uint16_t index, struct meter *meter);
 
-void inner_check(const struct inner *node); /* (2), (3); for tests */
+void inner_check(const struct inner *node); /* (2), (3), (4); for tests */
 
 static inline void inner_prefetch(const void *node)
 {

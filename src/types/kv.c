@@ -228,24 +228,25 @@ int64_t ns_expire_count(const struct ns *ns)
     return store_counter_get(ns->kv->store, ns->expire_count);
 }
 
+enum rc ns_flush_check(const struct ns *ns, struct err *err)
+{
+    const struct land_hooks *land = &ns->kv->land;
+    return ns->landed ? land->flush(land->arg, ns, false, err) : RC_OK;
+}
+
 enum rc ns_flush(struct ns *ns, struct err *err)
 {
     struct store *store = ns->kv->store;
-    if (ns->landed) {
-        enum rc rc = ns->kv->land.flush(ns->kv->land.arg, ns, false, err);
-        if (rc != RC_OK)
-            return rc;
-    }
+    const struct land_hooks *land = &ns->kv->land;
     const uint32_t prefixes[] = {ns->meta, ns->data, ns->expiry, ns->garbage};
-    for (size_t i = 0; i < ARRAY_LEN(prefixes); i++) {
-        enum rc rc = store_prefix_drop(store, prefixes[i], err);
-        if (rc != RC_OK)
-            return rc;
-    }
-    enum rc rc = store_counter_add(store, ns->key_count, -ns_key_count(ns), err);
+    enum rc rc = ns_flush_check(ns, err);
+    for (size_t i = 0; rc == RC_OK && i < ARRAY_LEN(prefixes); i++)
+        rc = store_prefix_drop(store, prefixes[i], err);
+    if (rc == RC_OK)
+        rc = store_counter_add(store, ns->key_count, -ns_key_count(ns), err);
     if (rc == RC_OK)
         rc = store_counter_add(store, ns->expire_count, -ns_expire_count(ns), err);
     if (rc == RC_OK && ns->kv->hooks.flushed)
         ns->kv->hooks.flushed(ns->kv->hooks.arg, ns, false);
-    return rc;
+    return rc == RC_OK && ns->landed ? land->flushed(land->arg, ns, err) : rc;
 }

@@ -64,8 +64,10 @@ struct land_hooks {
                           struct err *err);
     /* Before a key that is not there is made, or its deadline is changed. */
     enum rc (*may_change)(void *arg, const struct key *key, struct err *err);
-    /* Before FLUSHDB and SWAPDB. */
+    /* Before FLUSHDB; `swapped`: before SWAPDB and NAMESPACE DROP. */
     enum rc (*flush)(void *arg, const struct ns *ns, bool swapped, struct err *err);
+    /* After FLUSHDB: puts back what is not the client's. */
+    enum rc (*flushed)(void *arg, const struct ns *ns, struct err *err);
     void *arg;
 };
 
@@ -140,5 +142,7 @@ enum rc kv_ns_check(const struct kv *kv, uint32_t index, struct bytes name,
 struct ns *kv_ns(const struct kv *kv, uint64_t index); /* NULL: none */
 int64_t ns_key_count(const struct ns *ns);             /* exact, dead keys not yet swept included */
 int64_t ns_expire_count(const struct ns *ns);          /* keys with a deadline */
+/* Whether it would be refused, before the first of several is flushed. */
+enum rc ns_flush_check(const struct ns *ns, struct err *err) NODISCARD;
 /* FLUSHDB: all keys at once; O(1). */
 enum rc ns_flush(struct ns *ns, struct err *err) NODISCARD;

@@ -118,7 +118,10 @@ enum rc names_drop(struct ns *ns, struct err *err)
 {
     if (ns->index < KV_NS_START || is_start_name(ns->name))
         return err_set(err, RC_INVALID, "databases 0 to %d are always there", KV_NS_START - 1);
-    enum rc rc = ns_flush(ns, err);
+    const struct land_hooks *land = &ns->kv->land;
+    enum rc rc = ns->landed ? land->flush(land->arg, ns, true, err) : RC_OK;
+    if (rc == RC_OK)
+        rc = ns_flush(ns, err);
     if (rc == RC_OK)
         rc = place_set(ns, 0, err);
     if (rc == RC_OK)

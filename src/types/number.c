@@ -78,13 +78,19 @@ bool number_long_double(struct bytes text, long double *ret_value)
 
 size_t number_int_text(char to[NUMBER_INT_BYTES], int64_t value)
 {
+    static const char pairs[] = "00010203040506070809101112131415161718192021222324"
+                                "25262728293031323334353637383940414243444546474849"
+                                "50515253545556575859606162636465666768697071727374"
+                                "75767778798081828384858687888990919293949596979899";
     char digits[NUMBER_INT_BYTES];
     size_t at = sizeof digits, len = 0;
     uint64_t rest = value < 0 ? 0 - (uint64_t)value : (uint64_t)value;
-    do {
-        digits[--at] = (char)('0' + rest % 10);
-        rest /= 10;
-    } while (rest > 0);
+    for (; rest >= 10; rest /= 100) {
+        at -= 2;
+        memcpy(digits + at, pairs + 2 * (rest % 100), 2);
+    }
+    if (rest > 0 || at == sizeof digits)
+        digits[--at] = (char)('0' + rest);
     if (value < 0)
         to[len++] = '-';
     memcpy(to + len, digits + at, sizeof digits - at);

@@ -70,6 +70,11 @@ struct mariadb *sink_fix_server(void)
     return &shared.mariadb;
 }
 
+struct mariadb *sink_fix_server_there(void)
+{
+    return &shared.mariadb;
+}
+
 /* ---- another client ---- */
 
 static void raw_open(struct sink_fix *fix)

@@ -30,7 +30,8 @@ void sink_fix_done(struct sink_fix *fix);
 void sink_fix_each(void (*fn)(struct sink_fix *fix));
 void sink_fix_mysql(void (*fn)(struct sink_fix *fix)); /* of one kind only */
 void sink_fix_sqlite(void (*fn)(struct sink_fix *fix));
-struct mariadb *sink_fix_server(void);            /* the one of this program */
+struct mariadb *sink_fix_server(void);       /* the one of this program; is started if need be */
+struct mariadb *sink_fix_server_there(void); /* as it is */
 struct sink *sink_fix_open(struct sink_fix *fix); /* one more of the same database */
 
 /* Another client: a statement, or a question whose rows come as "a|b;c|d". NULL is "-". */

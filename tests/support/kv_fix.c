@@ -107,3 +107,15 @@ void kv_fix_freeze_out(struct kv_fix *fix)
     ASSERT_GE(store_flush_mark(fix->store), segment);
     store_evict_all(fix->store);
 }
+
+size_t kv_fix_words(const char *text, struct bytes *to, size_t max)
+{
+    size_t count = 0;
+    while (*text) {
+        size_t len = strcspn(text, " ");
+        ASSERT_LT(count, max);
+        to[count++] = bytes_of(text, len);
+        text += len + (text[len] != 0);
+    }
+    return count;
+}

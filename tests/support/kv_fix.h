@@ -26,3 +26,6 @@ void kv_fix_reopen(struct kv_fix *fix); /* closes and opens: recovery, then ever
 enum rc kv_fix_run(struct kv_fix *fix, enum rc (*body)(struct kv_fix *fix, void *arg), void *arg);
 /* Flushes, and evicts everything: every key is cold. */
 void kv_fix_freeze_out(struct kv_fix *fix);
+
+/* The words of a text, separated by one space each; borrowed from it. Returns how many. */
+size_t kv_fix_words(const char *text, struct bytes *to, size_t max);

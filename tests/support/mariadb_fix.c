@@ -158,7 +158,7 @@ static void sleep_ms(long ms)
     nanosleep(&(struct timespec){.tv_sec = ms / 1000, .tv_nsec = ms % 1000 * 1000000}, NULL);
 }
 
-bool mariadb_start(struct mariadb *mariadb, const char *option)
+bool mariadb_start(struct mariadb *mariadb, const char *options)
 {
     char data[300], socket_option[300], port[40], pid_file[300], log[300], error[340];
     snprintf(data, sizeof data, "--datadir=%s/data", mariadb->dir);
@@ -185,8 +185,11 @@ bool mariadb_start(struct mariadb *mariadb, const char *option)
     size_t count = 14;
     if (getuid() == 0)
         args[count++] = "--user=root";
-    if (option)
-        args[count++] = (char *)option;
+    char more[1024], *rest = more;
+    snprintf(more, sizeof more, "%s", options ? options : "");
+    for (char *word; (word = strsep(&rest, " ")) && count < ARGS_MAX - 1;)
+        if (*word)
+            args[count++] = word;
     unlink(mariadb->socket); /* left by one that was killed */
     mariadb->pid = spawn(args, log);
     for (int waited = 0; waited < START_WAIT_MS; waited += STEP_MS) {

@@ -19,8 +19,8 @@ struct mariadb {
 };
 
 bool mariadb_init(struct mariadb *mariadb); /* and starts; false: see standard error */
-/* option: one more for the server ("--read-only"), or NULL. */
-bool mariadb_start(struct mariadb *mariadb, const char *option);
+/* options: more for the server, separated by spaces ("--read-only --ssl-ca=x"), or NULL. */
+bool mariadb_start(struct mariadb *mariadb, const char *options);
 void mariadb_stop(struct mariadb *mariadb); /* asks it to end, and waits */
 void mariadb_kill(struct mariadb *mariadb); /* kill -9, and waits */
 void mariadb_pause(struct mariadb *mariadb, bool is_paused);

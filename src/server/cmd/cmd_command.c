@@ -42,28 +42,86 @@ static void flags_add(struct resp_out *reply, const struct cmd *cmd)
     resp_close_set(reply, mark, count);
 }
 
+/* Categories of ACLs; a command is in several. What flags and group do not say, as in Redis: */
+enum { CATEGORIES_MAX = 8, CATEGORIES_MORE = 4 };
+static const struct {
+    const char *pattern; /* of names */
+    bool no_group;       /* it is not in that of its group */
+    const char *more[CATEGORIES_MORE];
+} categories[] = {
+    {"DBSIZE", false, {"keyspace"}},
+    {"FLUSH*", false, {"keyspace", "dangerous"}},
+    {"SWAPDB", false, {"keyspace", "dangerous"}},
+    {"SORT*", true, {"set", "sortedset", "list", "dangerous"}},
+    {"OBJECT", true, {0}},
+    {"WAIT", true, {"connection"}},
+    {"INFO", false, {"dangerous"}},
+    {"KEYS", false, {"dangerous"}},
+    {"LASTSAVE", false, {"admin", "dangerous"}},
+    {"ROLE", false, {"admin", "dangerous"}},
+    {"PUBSUB", true, {0}},
+    {"PUBSUB|HELP", true, {0}},
+    {"CLIENT", true, {0}},
+    {"COMMAND*", false, {"connection"}},
+};
+
+static const char *group_category(const struct cmd *cmd)
+{
+    return strcmp(cmd->group, "generic") == 0        ? "keyspace"
+           : strcmp(cmd->group, "sorted-set") == 0   ? "sortedset"
+           : strcmp(cmd->group, "transactions") == 0 ? "transaction"
+                                                     : cmd->group;
+}
+
+static size_t categories_of(const struct cmd *cmd, const char *to[CATEGORIES_MAX])
+{
+    size_t count = 0;
+    bool in_group = strcmp(cmd->group, "server") != 0;
+    if (cmd->flags & CMD_WRITE)
+        to[count++] = "write";
+    if (cmd->flags & CMD_READ)
+        to[count++] = "read";
+    if (cmd->flags & CMD_ADMIN) {
+        to[count++] = "admin";
+        to[count++] = "dangerous";
+    }
+    for (size_t i = 0; i < ARRAY_LEN(categories); i++) {
+        const char *pattern = categories[i].pattern;
+        if (!glob_match(bytes_of(pattern, strlen(pattern)), bytes_of(cmd->name, strlen(cmd->name)),
+                        false))
+            continue;
+        in_group = in_group && !categories[i].no_group;
+        for (size_t k = 0; k < CATEGORIES_MORE && categories[i].more[k]; k++)
+            to[count++] = categories[i].more[k];
+    }
+    if (in_group)
+        to[count++] = group_category(cmd);
+    to[count++] = cmd->flags & CMD_FAST ? "fast" : "slow";
+    if (cmd->flags & CMD_BLOCKING && cmd->flags & CMD_WRITE)
+        to[count++] = "blocking";
+    ASSERT(count <= CATEGORIES_MAX);
+    return count;
+}
+
 static void categories_add(struct resp_out *reply, const struct cmd *cmd)
 {
-    char group[32];
-    size_t mark = resp_open(reply), count = 0;
-    if (cmd->flags & CMD_WRITE)
-        resp_add_status(reply, "@write"), count++;
-    if (cmd->flags & CMD_READ)
-        resp_add_status(reply, "@read"), count++;
-    if (cmd->flags & CMD_ADMIN)
-        resp_add_status(reply, "@admin"), resp_add_status(reply, "@dangerous"), count += 2;
-    bool is_category = strcmp(cmd->group, "server") != 0;
-    snprintf(group, sizeof group, "@%s",
-             strcmp(cmd->group, "generic") == 0        ? "keyspace"
-             : strcmp(cmd->group, "sorted-set") == 0   ? "sortedset"
-             : strcmp(cmd->group, "transactions") == 0 ? "transaction"
-                                                       : cmd->group);
-    if (is_category)
-        resp_add_status(reply, group), count++;
-    resp_add_status(reply, cmd->flags & CMD_FAST ? "@fast" : "@slow");
-    if (cmd->flags & CMD_BLOCKING)
-        resp_add_status(reply, "@blocking"), count++;
-    resp_close_set(reply, mark, count + 1);
+    const char *category[CATEGORIES_MAX];
+    char name[32];
+    size_t count = categories_of(cmd, category);
+    resp_add_set(reply, count);
+    for (size_t i = 0; i < count; i++) {
+        snprintf(name, sizeof name, "@%s", category[i]);
+        resp_add_status(reply, name);
+    }
+}
+
+static bool is_in_category(const struct cmd *cmd, struct bytes name)
+{
+    const char *category[CATEGORIES_MAX];
+    size_t count = categories_of(cmd, category);
+    while (count > 0 && !cmd_arg_is(name, category[count - 1]))
+        count--;
+    return count > 0;
 }
 
 static void spec_part(struct resp_out *reply, const char *type)
@@ -187,18 +245,40 @@ enum rc cmd_command_count(struct cmd_ctx *ctx)
     return RC_OK;
 }
 
+enum list_filter { LIST_ALL, LIST_PATTERN, LIST_ACLCAT, LIST_MODULE };
+
+static bool list_has(const struct cmd_ctx *ctx, enum list_filter filter, const struct cmd *cmd)
+{
+    char name[CMD_NAME_BYTES];
+    switch (filter) {
+    case LIST_ALL:
+        return !is_sub(cmd);
+    case LIST_PATTERN:
+        return glob_match(ctx->argv[4], cmd_name_lower(cmd, name), true);
+    case LIST_ACLCAT:
+        return is_in_category(cmd, ctx->argv[4]);
+    case LIST_MODULE:
+        return false; /* there are none */
+    }
+    return false;
+}
+
 enum rc cmd_command_list(struct cmd_ctx *ctx)
 {
+    static const char *const words[] = {
+        [LIST_PATTERN] = "PATTERN", [LIST_ACLCAT] = "ACLCAT", [LIST_MODULE] = "MODULE"};
     size_t count, shown = 0;
     const struct cmd *cmd = cmd_list(&count);
     char name[CMD_NAME_BYTES];
-    bool by_pattern = ctx->argc == 5 && cmd_arg_is(ctx->argv[3], "PATTERN");
-    if (ctx->argc != 2 && !(by_pattern && cmd_arg_is(ctx->argv[2], "FILTERBY")))
+    enum list_filter filter = LIST_ALL;
+    for (enum list_filter i = LIST_PATTERN; ctx->argc == 5 && i <= LIST_MODULE; i++)
+        if (cmd_arg_is(ctx->argv[3], words[i]))
+            filter = i;
+    if (ctx->argc != 2 && (filter == LIST_ALL || !cmd_arg_is(ctx->argv[2], "FILTERBY")))
         return cmd_syntax_error(ctx);
     size_t mark = resp_open(ctx->reply);
     for (size_t i = 0; i < count; i++) {
-        if ((!by_pattern && is_sub(&cmd[i])) ||
-            (by_pattern && !glob_match(ctx->argv[4], cmd_name_lower(&cmd[i], name), true)))
+        if (!list_has(ctx, filter, &cmd[i]))
             continue;
         resp_add_bulk(ctx->reply, cmd_name_lower(&cmd[i], name));
         shown++;

@@ -53,24 +53,3 @@ enum rc cmd_config_resetstat(struct cmd_ctx *ctx)
     resp_add_status(ctx->reply, "OK");
     return RC_OK;
 }
-
-enum rc cmd_config_help(struct cmd_ctx *ctx)
-{
-    static const char *const lines[] = {
-        "CONFIG <subcommand> [<arg> [value] [opt] ...]. Subcommands are:",
-        "GET <pattern>",
-        "    Return parameters matching the glob-like <pattern> and their values.",
-        "SET <directive> <value>",
-        "    Set the configuration <directive> to <value>.",
-        "RESETSTAT",
-        "    Reset statistics reported by the INFO command.",
-        "REWRITE",
-        "    Rewrite the configuration file.",
-        "HELP",
-        "    Prints this help.",
-    };
-    resp_add_array(ctx->reply, ARRAY_LEN(lines));
-    for (size_t i = 0; i < ARRAY_LEN(lines); i++)
-        resp_add_status(ctx->reply, lines[i]);
-    return RC_OK;
-}

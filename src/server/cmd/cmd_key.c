@@ -222,6 +222,8 @@ enum rc cmd_flushdb(struct cmd_ctx *ctx)
 enum rc cmd_flushall(struct cmd_ctx *ctx)
 {
     enum rc rc = flush_args(ctx);
+    for (size_t i = 0; rc == RC_OK && i < ctx->kv->ns_count; i++)
+        rc = kv_ns(ctx->kv, i) ? ns_flush_check(kv_ns(ctx->kv, i), ctx->err) : RC_OK;
     for (size_t i = 0; rc == RC_OK && i < ctx->kv->ns_count; i++) {
         struct ns *ns = kv_ns(ctx->kv, i);
         if (ns)

@@ -90,28 +90,3 @@ enum rc cmd_object_refcount(struct cmd_ctx *ctx)
     resp_add_int(ctx->reply, shared ? INT_MAX : 1);
     return RC_OK;
 }
-
-enum rc cmd_object_help(struct cmd_ctx *ctx)
-{
-    static const char *const lines[] = {
-        "OBJECT <subcommand> [<arg> [value] [opt] ...]. Subcommands are:",
-        "ENCODING <key>",
-        "    Return the kind of internal representation used in order to store the value",
-        "    associated with a <key>.",
-        "FREQ <key>",
-        "    Return the access frequency index of the <key>. The returned integer is",
-        "    proportional to the logarithm of the recent access frequency of the key.",
-        "IDLETIME <key>",
-        "    Return the idle time of the <key>, that is the approximated number of",
-        "    seconds elapsed since the last access to the key.",
-        "REFCOUNT <key>",
-        "    Return the number of references of the value associated with the specified",
-        "    <key>.",
-        "HELP",
-        "    Prints this help.",
-    };
-    resp_add_array(ctx->reply, ARRAY_LEN(lines));
-    for (size_t i = 0; i < ARRAY_LEN(lines); i++)
-        resp_add_status(ctx->reply, lines[i]);
-    return RC_OK;
-}

@@ -26,13 +26,7 @@ struct call {
 
 static void args_split(struct call *call, const char *words)
 {
-    call->arg_count = 0;
-    while (*words) {
-        size_t len = strcspn(words, " ");
-        ASSERT_LT(call->arg_count, ARGS_MAX);
-        call->arg[call->arg_count++] = bytes_of(words, len);
-        words += len + (words[len] != 0);
-    }
+    call->arg_count = kv_fix_words(words, call->arg, ARGS_MAX);
 }
 
 static void text_add(struct call *call, struct bytes bytes)

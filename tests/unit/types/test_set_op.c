@@ -26,13 +26,7 @@ struct call {
 
 static void names_split(struct call *call, const char *words)
 {
-    call->name_count = 0;
-    while (*words) {
-        size_t len = strcspn(words, " ");
-        ASSERT_LT(call->name_count, SETS_MAX);
-        call->name[call->name_count++] = bytes_of(words, len);
-        words += len + (words[len] != 0);
-    }
+    call->name_count = kv_fix_words(words, call->name, SETS_MAX);
 }
 
 static enum rc run_op(struct kv_fix *fix, void *arg)
