@@ -380,14 +380,18 @@ static enum rc step_lock(struct lander *lander, struct err *err)
     enum rc empty_rc = table_is_empty(&table, &empty, err);
     if (empty_rc != RC_OK || empty)
         return empty_rc == RC_OK ? table_next(lander) : empty_rc;
-    /* The store has one process: a lock that is there at our start is that of a dead one. */
-    bool take_over = lander->pass_number == 0;
+    /* The store has one process: a lock that is there before our first one is that of a dead one. */
+    uint64_t bit = UINT64_C(1) << lander->table;
+    bool take_over = !(lander->locked_before & bit);
     enum rc rc = dirty_lock(&table, rule_name(lander), token(lander), LOCK_TTL_MS, take_over, err);
     if (rc == RC_BUSY) {
         lander->pass_held_up = true;
         return lander__step_to(lander, LANDER_UNLOCK);
     }
-    return rc == RC_OK ? lander__step_to(lander, LANDER_RETRY) : rc;
+    if (rc != RC_OK)
+        return rc;
+    lander->locked_before |= bit;
+    return lander__step_to(lander, LANDER_RETRY);
 }
 
 /* Entries that were refused and are due again are marked anew, with this commit's version. */

@@ -29,12 +29,13 @@ def test_sql_equals_the_model_after_kills(sink, shape):
 @pytest.fixture
 def land(start, tmp_path):
     """land(words="") gives a client; nothing lands or is swept by itself."""
-    def begin(words=""):
+    def begin(words="", **options):
         file = tmp_path / "terraced.conf"
         file.write_text(f"land heroes slug-data:{{*}} sqlite:{tmp_path}/landed.db delay 3600000 {words}\n"
                         f"land users user:* sqlite:{tmp_path}/landed.db shape columns table users key id "
                         "delay 3600000\n")
-        client = start(file=file).client(decode_responses=True)
+        begin.server = start(file=file)
+        client = begin.server.client(decode_responses=True, **options)
         client.execute_command("DEBUG", "SET-ACTIVE-EXPIRE", 0)
         return client
     return begin
@@ -129,3 +130,39 @@ def test_flush_lands_what_was_marked_behind_an_old_snapshot(land, tmp_path):
     base.rmdir()
     assert client.execute_command("LAND.FLUSH") == "OK"
     assert rows(tmp_path, "SELECT owner_id FROM game_eu ORDER BY owner_id") == [("1",), ("2",)]
+
+
+def key_of_table(client, table):
+    """A key whose marks are in this dirty table; it is marked."""
+    for i in range(100):
+        before = client.hlen(f"slug-persist:{{dirtyKey:{table}}}")
+        client.hset(f"slug-data:{{game:eu:hero:{i}}}", "f", "v")
+        if client.hlen(f"slug-persist:{{dirtyKey:{table}}}") > before:
+            return f"slug-data:{{game:eu:hero:{i}}}"
+    raise AssertionError("no such key")
+
+
+def test_the_lock_of_a_killed_server_holds_up_nobody(land, tmp_path):
+    client = land("tables 2", socket_timeout=15)
+    base, aside = tmp_path / "landed.db", tmp_path / "aside.db"
+    keys = [key_of_table(client, 0), key_of_table(client, 1)]
+    client.execute_command("LAND.FLUSH")
+    with contextlib.closing(sqlite3.connect(base, isolation_level=None, timeout=20)) as other:
+        other.execute("BEGIN IMMEDIATE")
+        client.hset(keys[1], "f", "new")
+        waiting = land.server.connect()
+        waiting.sendall(b"LAND.FLUSH\r\n")
+        while client.hlen("slug-persist:{dirtyKey:1}:lock") == 0:
+            pass
+        client.hset(keys[0], "f", "new")
+        land.server.kill()  # it holds the lock of table 1, and fails at table 0 the next time
+    waiting.close()
+    base.rename(aside)
+    base.mkdir()
+    client = land("tables 2", socket_timeout=15)
+    with pytest.raises(redis.ResponseError, match="LANDDOWN"):
+        client.execute_command("LAND.FLUSH")
+    base.rmdir()
+    aside.rename(base)
+    assert client.execute_command("LAND.FLUSH") == "OK"
+    assert rows(tmp_path, "SELECT count(*) FROM game_eu WHERE value = CAST('new' AS BLOB)") == [(2,)]
