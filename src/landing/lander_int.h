@@ -35,8 +35,9 @@ struct lander {
     bool pass_held_up; /* something was left out: a table was locked by another */
     /* the table */
     enum dirty_part source;
-    struct buf cursor; /* the last entry that was looked at */
-    bool table_too;    /* the snapshot is an old one, or holds entries of other rules */
+    struct buf cursor;       /* the last entry that was looked at */
+    bool table_too;          /* the snapshot is an old one, or holds entries of other rules */
+    uint64_t snapshots_seen; /* of the table, when the walk through it began */
     bool at_end;
     /* a large owner that is landed in several batches */
     bool expanding;
