@@ -12,7 +12,7 @@ import redis
 import landing_model
 
 LONG = bool(os.environ.get("TERRACE_LONG"))
-OPERATIONS, SECONDS = (1 << 60, 120) if LONG else (1500, 6)  # of each of two phases
+OPERATIONS, SECONDS = (1 << 60, 120) if LONG else (3000, 5)  # of each of two phases
 KEY = "slug-data:{game:eu:hero:1}"
 OTHER = "slug-data:{game:eu:hero:2}"
 
