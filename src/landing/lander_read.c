@@ -38,6 +38,12 @@ static int field_order(const void *one, const void *other)
     return bytes_cmp(a->name, b->name);
 }
 
+static void fields_sort(struct land_owner *owner)
+{
+    if (owner->field_count > 1)
+        qsort(owner->field, owner->field_count, sizeof *owner->field, field_order);
+}
+
 static void seen_set(struct mark_seen *seen, enum dirty_part part, uint64_t version)
 {
     if (part == DIRTY_MARKED)
@@ -192,7 +198,7 @@ static enum rc owner_expand(struct lander *lander, struct land_owner *owner, con
 static void fields_merge(struct land_batch *batch, struct land_owner *owner)
 {
     size_t count = 0;
-    qsort(owner->field, owner->field_count, sizeof *owner->field, field_order);
+    fields_sort(owner);
     for (size_t i = 0; i < owner->field_count; i++) {
         struct land_field *last = count > 0 ? &owner->field[count - 1] : NULL;
         const struct land_field *field = &owner->field[i];
@@ -263,7 +269,7 @@ static enum rc owner_read(struct lander *lander, const struct land_entry *parts,
     owner->exists = key.exists && key.meta.type == TYPE_HASH;
     rc = marks_read(lander, owner, DIRTY_SAVING, owner_part, err);
     if (rc == RC_OK)
-        qsort(owner->field, owner->field_count, sizeof *owner->field, field_order);
+        fields_sort(owner);
     if (rc == RC_OK)
         rc = marks_read(lander, owner, DIRTY_MARKED, owner_part, err);
     if (rc == RC_OK)

@@ -58,6 +58,7 @@ struct landing {
     struct landing_options options;
     struct kv *kv;
     struct dirty dirty;
+    uint64_t snapshots[LAND_TABLES_MAX]; /* of each dirty table, whatever its database */
     struct land_rule own;
     struct land_rule *rules;
     uint8_t token[LAND_TOKEN_BYTES];
