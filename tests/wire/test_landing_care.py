@@ -462,7 +462,7 @@ def test_verify_under_writes_reports_nothing(rule):
         for _ in range(5):
             found = rule.verify()
             assert {name: found[name] for name in NOTHING} == NOTHING
-            assert found["checked_keys"] > 0
+            assert found["checked_keys"] >= 1500
     finally:
         stop.set()
         writer.join()
@@ -584,6 +584,6 @@ def write(rule, stop):
     client = rule.server.client()
     count = 0
     while not stop.is_set():
-        client.hset(rule.key(count % 2000), "a", f"w{count}")
+        client.hset(rule.key(count % 500), "a", f"w{count}")
         count += 7
 
