@@ -34,7 +34,7 @@ struct lander {
     /* the table */
     enum dirty_part source;
     struct buf cursor; /* the last entry that was looked at */
-    bool foreign;      /* the snapshot holds entries of other rules */
+    bool table_too;    /* the snapshot is an old one, or holds entries of other rules */
     bool at_end;
     /* a large owner that is landed in several batches */
     bool expanding;

@@ -122,6 +122,17 @@ static enum rc value_take(struct lander *lander, struct land_field *field, struc
     return RC_OK;
 }
 
+/* Names are checked at the write, but those that come with a whole key: RENAME and COPY are O(1).
+ */
+static void field_check(struct lander *lander, const struct land_owner *owner,
+                        struct land_field *field)
+{
+    struct err err = {0};
+    field->unlandable = address_check_field(&owner->address, field->name, &err) != RC_OK;
+    if (field->unlandable && field->here)
+        field->refused = shape_reason(&lander->batch, &err);
+}
+
 /* The values of marked fields, and the attempts that failed before. All cold ones are asked for. */
 static enum rc values_read(struct lander *lander, struct land_owner *owner, const struct key *key,
                            struct err *err)
@@ -134,6 +145,7 @@ static enum rc values_read(struct lander *lander, struct land_owner *owner, cons
         enum rc rc = owner->exists ? hash_field(key, field->name, &value, err) : RC_NOT_FOUND;
         if (rc == RC_OK)
             rc = value_take(lander, field, value, err);
+        field_check(lander, owner, field);
         if (rc == RC_OK || rc == RC_NOT_FOUND)
             rc = dirty_version(&table, DIRTY_ERROR, field->seen.entry, &field->seen.error, err);
         cold = cold || rc == RC_COLD;
@@ -143,16 +155,17 @@ static enum rc values_read(struct lander *lander, struct land_owner *owner, cons
     return cold ? RC_COLD : RC_OK;
 }
 
-/* Every field that is here, from `expand_after` on, at the version of the owner's mark. *ret_all:
- * none is left. */
+/* Every field that is here, from `expand_after` on, at the version of the owner's mark. *ret_rest:
+ * the last that was taken, if others are left; otherwise empty. At least one is taken, whatever the
+ * marked fields have brought into the batch. */
 static enum rc owner_expand(struct lander *lander, struct land_owner *owner, const struct key *key,
-                            bool *ret_all, struct err *err)
+                            struct bytes *ret_rest, struct err *err)
 {
     CLEANUP(store_walk_done) struct store_walk walk = {0};
     struct land_batch *batch = &lander->batch;
     struct bytes name, value, after = buf_bytes(&lander->expand_after);
     size_t marked = owner->field_count;
-    *ret_all = true;
+    *ret_rest = BYTES("");
     if (!owner->exists)
         return RC_OK;
     store_walk_init(&walk, key->ns->kv->store, key_rows(key), false);
@@ -161,14 +174,16 @@ static enum rc owner_expand(struct lander *lander, struct land_owner *owner, con
         rc = store_walk_next(&walk, &name, &value, err);
         if (rc != RC_OK || (after.len > 0 && bytes_eq(name, after)))
             continue;
-        if (owner->field_count >= marked + OWNER_FIELDS_MAX || batch->bytes > BATCH_BYTES_MAX) {
-            *ret_all = false;
+        size_t taken = owner->field_count - marked;
+        if (taken >= OWNER_FIELDS_MAX || (taken > 0 && batch->bytes > BATCH_BYTES_MAX)) {
+            *ret_rest = owner->field[owner->field_count - 1].name;
             return RC_OK;
         }
         struct land_field *field = land_batch_field(batch, owner);
         field->name = arena_copy(&batch->arena, name);
         field->version = owner->owner_version;
         rc = value_take(lander, field, value, err);
+        field_check(lander, owner, field);
     }
     return rc == RC_NOT_FOUND ? RC_OK : rc;
 }
@@ -186,6 +201,7 @@ static void fields_merge(struct land_batch *batch, struct land_owner *owner)
             continue;
         }
         batch->field_count--;
+        batch->bytes -= field->value.len;
         if (!last->seen.entry.ptr)
             last->seen = field->seen;
         if (field->version > last->version)
@@ -199,30 +215,26 @@ static enum rc owner_whole(struct lander *lander, struct land_owner *owner, cons
 {
     struct land_batch *batch = &lander->batch;
     struct dirty_table table = lander__table(lander);
-    bool all;
+    struct bytes rest;
     /* Rows of an earlier part would be older than a newer mark, and swept: start over. */
-    if (lander->expanding && lander->expand_version != owner->owner_version)
+    if (!lander->expanding || lander->expand_version != owner->owner_version)
         buf_cut(&lander->expand_after, 0);
-    enum rc rc = owner_expand(lander, owner, key, &all, err);
+    enum rc rc = owner_expand(lander, owner, key, &rest, err);
     if (rc != RC_OK)
         return rc;
     /* Fields that changed after the mark are in it as they are now. */
     uint64_t last_lsn = store_last_lsn(key->ns->kv->store);
     if (last_lsn > batch->newest)
         batch->newest = last_lsn;
-    owner->sweep = all;
-    lander->expanding = !all;
+    owner->sweep = rest.len == 0;
+    lander->expanding = !owner->sweep;
     lander->expand_version = owner->owner_version;
-    if (!all) {
-        struct bytes last = owner->field[owner->field_count - 1].name;
-        buf_cut(&lander->expand_after, 0);
-        if (!buf_add_bytes(&lander->expand_after, last))
-            return err_set(err, RC_NOMEM, "could not allocate memory for a field's name");
-        fields_merge(batch, owner);
-        return RC_OK;
-    }
     buf_cut(&lander->expand_after, 0);
+    if (!buf_add_bytes(&lander->expand_after, rest))
+        return err_set(err, RC_NOMEM, "could not allocate memory for a field's name");
     fields_merge(batch, owner);
+    if (!owner->sweep)
+        return RC_OK;
     rc = dirty_version(&table, DIRTY_ERROR, owner->seen.entry, &owner->seen.error, err);
     return rc == RC_NOT_FOUND ? RC_OK : rc;
 }
@@ -278,6 +290,8 @@ static void batch_cut(struct land_batch *batch, size_t owner_count)
     while (batch->owner_count > owner_count) {
         struct land_owner *owner = &batch->owner[--batch->owner_count];
         batch->field_count -= owner->field_count;
+        for (size_t i = 0; i < owner->field_count; i++)
+            batch->bytes -= owner->field[i].value.len;
         mem_free(owner->field);
     }
 }
@@ -296,7 +310,7 @@ static bool is_skipped(struct lander *lander, struct bytes entry, struct bytes v
     bool removed;
     uint64_t version;
     if (!land_rule_has_entry(lander->rule, entry, ret_parts)) {
-        lander->foreign = lander->foreign || lander->source == DIRTY_SAVING;
+        lander->table_too = lander->table_too || lander->source == DIRTY_SAVING;
         return true;
     }
     return lander->source == DIRTY_MARKED && dirty_mark_parse(value, &removed, &version) &&
@@ -307,8 +321,11 @@ static enum rc entry_read(struct lander *lander, struct read_state *state, struc
                           struct bytes value, struct err *err)
 {
     struct land_entry parts;
-    if (is_skipped(lander, entry, value, &parts))
+    if (is_skipped(lander, entry, value, &parts)) {
+        lander->expanding =
+            false; /* what was being expanded has changed, and waits with its mark */
         return RC_OK;
+    }
     struct bytes owner_part = entry_owner_part(entry, lander->rule->spec->shape);
     buf_cut(&state->owner_part, 0);
     if (!buf_add_bytes(&state->owner_part, owner_part))

@@ -158,6 +158,11 @@ enum rc landing_rule_add(struct landing *landing, struct rule_spec *spec, bool f
     return RC_OK;
 }
 
+static void memo_forget(struct landing *landing)
+{
+    landing->memo.rule = NULL;
+}
+
 static void pairs_forget(struct landing *landing, const struct land_rule *rule)
 {
     for (struct pair_known **at = &landing->pairs; *at;) {
@@ -180,6 +185,7 @@ void landing_rule_delete(struct land_rule *rule)
         at = &(*at)->next;
     *at = rule->next;
     pairs_forget(landing, rule);
+    memo_forget(landing);
     rule_destroy(rule);
     landed_update(landing);
 }
@@ -237,14 +243,19 @@ static enum rc rules_run(struct task *task, struct store *store, struct err *err
     enum rc rc = landing__key_find(kv_ns(job->landing->kv, 0), BYTES(RULES_KEY), &key, err);
     if (rc != RC_OK || !key.exists)
         return rc;
-    if (key.meta.type != TYPE_HASH)
-        return err_set(err, RC_CORRUPT, RULES_KEY " is no hash");
+    if (key.meta.type != TYPE_HASH) {
+        log_warn("landing: " RULES_KEY " is no hash: there are no rules in it");
+        return RC_OK;
+    }
     store_walk_init(&walk, store, key_rows(&key), false);
     while ((rc = store_walk_next(&walk, &name, &text, err)) == RC_OK) {
         struct rule_spec *spec;
-        rc = rule_parse_text(text, &spec, err);
-        if (rc != RC_OK)
-            return rc;
+        /* As long as there is no rule any client can write there; that must not keep us down. */
+        if (rule_parse_text(text, &spec, err) != RC_OK) {
+            log_warn("landing: the stored rule %.*s is ignored: %s", (int)name.len,
+                     (const char *)name.ptr, err->text);
+            continue;
+        }
         job->spec = mem_realloc(job->spec, (job->count + 1) * sizeof(struct rule_spec *));
         job->spec[job->count++] = spec;
     }
@@ -325,7 +336,7 @@ static void pair_remember(const struct land_rule *rule, struct bytes pair)
 
 /* A table belongs to the first pair that used it: refused at the write, not when it lands. */
 static enum rc pair_claim(const struct land_rule *rule, const struct address *address,
-                          struct err *err)
+                          bool *ret_known, struct err *err)
 {
     struct ns *ns = rule->ns;
     uint8_t pair[PAIR_BYTES_MAX], field[PAIR_BYTES_MAX];
@@ -335,7 +346,8 @@ static enum rc pair_claim(const struct land_rule *rule, const struct address *ad
     pair[app] = '&';
     memcpy(pair + app + 1, address->region.ptr, region);
     struct bytes wanted = bytes_of(pair, app + 1 + region), value;
-    if (pair_is_known(rule, wanted))
+    *ret_known = pair_is_known(rule, wanted);
+    if (*ret_known)
         return RC_OK;
     memcpy(field, rule->spec->name, name);
     field[name] = '&';
@@ -359,18 +371,45 @@ static enum rc pair_claim(const struct land_rule *rule, const struct address *ad
 
 /* ---- marks ---- */
 
-static enum rc mark(struct land_rule *rule, struct bytes key, const struct address *address,
-                    struct bytes field, bool removed, struct err *err)
+/* Where a key lives, remembered from the field before. */
+static enum rc memo_get(struct land_rule *rule, struct bytes key, struct owner_memo **ret_memo,
+                        struct err *err)
+{
+    struct owner_memo *memo = &rule->landing->memo;
+    *ret_memo = memo;
+    if (memo->rule == rule && bytes_eq(buf_bytes(&memo->key), key))
+        return RC_OK;
+    memo->rule = NULL;
+    memo->pair_is_known = rule->spec->shape != LAND_OBJECT;
+    buf_cut(&memo->key, 0);
+    if (!buf_add_bytes(&memo->key, key))
+        return err_set(err, RC_NOMEM, "could not allocate memory for a key");
+    enum rc rc = address_of(rule->spec, buf_bytes(&memo->key), &memo->address, err);
+    if (rc != RC_OK)
+        return rc;
+    memo->table = address_table(rule->spec, key);
+    memo->rule = rule;
+    return RC_OK;
+}
+
+/* field empty: the owner. */
+static enum rc mark(struct land_rule *rule, struct bytes key, struct bytes field, bool removed,
+                    struct err *err)
 {
     struct landing *landing = rule->landing;
-    struct dirty_table table = land_rule_table(rule, address_table(rule->spec, key));
-    enum rc rc = rule->spec->shape == LAND_OBJECT ? pair_claim(rule, address, err) : RC_OK;
+    struct owner_memo *memo;
+    bool is_new;
+    enum rc rc = memo_get(rule, key, &memo, err);
+    if (rc == RC_OK && field.len > 0)
+        rc = address_check_field(&memo->address, field, err);
+    if (rc == RC_OK && !memo->pair_is_known)
+        rc = pair_claim(rule, &memo->address, &memo->pair_is_known, err);
     if (rc != RC_OK)
         return rc;
     buf_cut(&landing->entry, 0);
-    if (!address_entry_add(address, field, &landing->entry))
+    if (!address_entry_add(&memo->address, field, &landing->entry))
         return err_set(err, RC_NOMEM, "could not allocate memory for an entry");
-    bool is_new;
+    struct dirty_table table = land_rule_table(rule, memo->table);
     verifies_marked(landing, rule, key);
     rc = dirty_mark(&table, buf_bytes(&landing->entry), removed, &is_new, err);
     if (rc == RC_OK && is_new) { /* hints: the commit may still be taken back */
@@ -384,11 +423,7 @@ static enum rc mark(struct land_rule *rule, struct bytes key, const struct addre
 
 enum rc land_mark(struct land_rule *rule, struct bytes key, struct bytes field, struct err *err)
 {
-    struct address address;
-    enum rc rc = address_of(rule->spec, key, &address, err);
-    if (rc == RC_OK && field.len > 0)
-        rc = address_check_field(&address, field, err);
-    return rc == RC_OK ? mark(rule, key, &address, field, false, err) : rc;
+    return mark(rule, key, field, false, err);
 }
 
 /* An entry as address.h draws it, without looking whether the key can be landed. */
@@ -457,7 +492,8 @@ static enum rc owner_is_marked(const struct land_rule *rule, const struct key *k
 }
 
 /* A deadline is the end of the local copy. With marks it has to wait; without, it is as if nothing
- * were here. */
+ * were here. Who saves or copies the key takes the deadline along: it must not be one that is over.
+ */
 static enum rc dead_look(const struct land_rule *rule, struct key *key, struct err *err)
 {
     bool marked;
@@ -467,6 +503,7 @@ static enum rc dead_look(const struct land_rule *rule, struct key *key, struct e
     if (rc == RC_OK && marked) {
         key->dead = false;
         key->exists = true;
+        key->meta.expire_ms = key->ns->kv->now_ms + KEY_OUTLIVE_MS;
     }
     return rc;
 }
@@ -483,6 +520,7 @@ static enum rc hook_found(void *arg, struct key *key, bool whole, struct err *er
         return RC_OK;
     key->rule = rule;
     enum rc rc = key->dead ? dead_look(rule, key, err) : RC_OK;
+    key->whole = key->whole && key->exists; /* what is over is not complete: it is not here */
     bool is_here = key->exists && (key->whole || key->meta.type != TYPE_HASH);
     rule->hits += key->exists && (is_here || !whole); /* what is missing of it is counted there */
     if (rc != RC_OK || !whole || is_here || !landing->lifting)
@@ -523,14 +561,12 @@ static enum rc hook_field_change(void *arg, const struct key *key, struct bytes 
                                  struct err *err)
 {
     struct land_rule *rule = rule_of(key);
-    struct address address;
     (void)arg;
     if (rule->is_own)
         return own_error(err);
-    enum rc rc = address_of(rule->spec, key->name, &address, err);
-    if (rc == RC_OK)
-        rc = address_check_field(&address, field, err);
-    return rc == RC_OK ? mark(rule, key->name, &address, field, removed, err) : rc;
+    if (field.len == 0) /* would be the owner's mark */
+        return err_set(err, RC_INVALID, "a field of a landed key has a name");
+    return mark(rule, key->name, field, removed, err);
 }
 
 static enum rc hook_key_change(void *arg, const struct key *key, bool removed, bool expired,
@@ -538,17 +574,18 @@ static enum rc hook_key_change(void *arg, const struct key *key, bool removed, b
 {
     struct landing *landing = arg;
     struct land_rule *rule = rule_of(key);
-    struct address address;
+    struct owner_memo *memo;
     if (rule->is_own)
         return own_error(err);
     if (expired && !rule->spec->expire_delete) {
         lifts_forget_absence(landing); /* SQL may have it: it was here */
+        lift_stale(landing, key->ns, key->name);
         return RC_OK;
     }
-    enum rc rc = address_of(rule->spec, key->name, &address, err);
+    enum rc rc = memo_get(rule, key->name, &memo, err);
     if (rc == RC_INVALID && removed)
         return RC_OK; /* it was never landed */
-    return rc == RC_OK ? mark(rule, key->name, &address, BYTES(""), removed, err) : rc;
+    return rc == RC_OK ? mark(rule, key->name, BYTES(""), removed, err) : rc;
 }
 
 static enum rc hook_may_change(void *arg, const struct key *key, struct err *err)
@@ -574,8 +611,15 @@ static enum rc hook_flush(void *arg, const struct ns *ns, bool swapped, struct e
                            "\"flush store-only\"",
                            ns->index, rule->spec->name);
     }
+    for (struct land_rule *rule = landing->rules; rule; rule = rule->next)
+        if (swapped && ns->index == 0 && !rule->from_config)
+            return err_set(err, RC_INVALID,
+                           "database 0 keeps the landing rule %s: it stays where it is",
+                           rule->spec->name);
     pairs_forget(landing, NULL);
+    memo_forget(landing);
     lifts_forget_absence(landing);
+    lifts_stale(landing, ns);
     return RC_OK;
 }
 
@@ -594,11 +638,11 @@ static enum rc hook_flushed(void *arg, const struct ns *ns, struct err *err)
 
 /* ---- people ---- */
 
-void landing_kick(struct landing *landing, struct land_rule *rule)
+void landing_kick(struct landing *landing, struct land_rule *rule, uint64_t lsn)
 {
     for (struct land_rule *at = landing->rules; at; at = at->next)
         if (!rule || at == rule)
-            lander_kick(at->lander);
+            lander_kick(at->lander, lsn);
 }
 
 bool landing_is_through(const struct landing *landing, const struct land_rule *rule, uint64_t lsn)
@@ -666,6 +710,7 @@ enum rc land_evict(struct land_rule *rule, struct bytes key, bool *ret_dropped, 
     if (rc == RC_OK)
         rc = key_remove(&found, err); /* found without a rule: nobody is told, SQL keeps it */
     lifts_forget_absence(rule->landing);
+    lift_stale(rule->landing, rule->ns, key);
     *ret_dropped = rc == RC_OK;
     return rc;
 }
@@ -727,6 +772,7 @@ struct landing *landing_new(const struct landing_options *options)
     dirty_init(&landing->dirty);
     buf_init(&landing->entry, STORE_SUFFIX_BYTES_MAX);
     buf_init(&landing->owner, STORE_SUFFIX_BYTES_MAX);
+    buf_init(&landing->memo.key, KEY_BYTES_MAX);
     rand_bytes(&options->kv->rand, landing->token, sizeof landing->token);
     for (size_t i = 0; i < sizeof landing->token; i++)
         landing->token[i] = (uint8_t)digits[landing->token[i] & 15];
@@ -754,6 +800,7 @@ void landing_free(struct landing *landing)
     pairs_forget(landing, NULL);
     buf_done(&landing->entry);
     buf_done(&landing->owner);
+    buf_done(&landing->memo.key);
     mem_free(landing);
 }
 

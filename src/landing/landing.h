@@ -84,8 +84,8 @@ bool landing_lifting(struct landing *landing, bool lifting);
 
 /* ---- for people; rule NULL: all rules ---- */
 
-/* Lands now. */
-void landing_kick(struct landing *landing, struct land_rule *rule);
+/* Lands now, unless a pass is under way that takes everything up to this LSN with it. */
+void landing_kick(struct landing *landing, struct land_rule *rule, uint64_t lsn);
 /* Everything up to the LSN has landed or was refused. */
 bool landing_is_through(const struct landing *landing, const struct land_rule *rule, uint64_t lsn);
 /* The database does not answer: the last pass failed; its text, otherwise NULL. */

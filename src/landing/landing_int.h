@@ -7,8 +7,9 @@
 #include "landing/worker.h"
 
 enum {
-    LAND_ABSENT_MS = 3000, /* for so long absence is believed */
-    LAND_ABSENT_SLOTS = 1 << 16,
+    LAND_ABSENT_MS = 3000,       /* for so long absence is believed */
+    LAND_ABSENT_SLOTS = 1 << 12, /* at the start; a power of two, as the most is */
+    LAND_ABSENT_SLOTS_MAX = 1 << 22,
     LAND_TOKEN_BYTES = 32,
     LAND_STEP_FIELDS = 256, /* read, noted or applied in one commit */
 };
@@ -31,13 +32,25 @@ struct land_rule {
 
 struct absence { /* what SQL is known not to have */
     uint64_t hash;
-    uint64_t until_ms;
+    uint64_t until_ms; /* 0: an empty slot */
+};
+struct absences { /* open addressing */
+    struct absence *slot;
+    size_t cap, used;
 };
 
 struct pair_known { /* a table of shape object that is known to be this pair's */
     struct pair_known *next;
     const struct land_rule *rule;
     struct bytes pair;
+};
+
+struct owner_memo {         /* the key that was marked last: fields of one key come together */
+    struct land_rule *rule; /* NULL: none */
+    struct buf key;
+    struct address address; /* points into key */
+    uint32_t table;
+    bool pair_is_known; /* pair_claim() need not be asked */
 };
 
 struct landing {
@@ -50,12 +63,13 @@ struct landing {
     bool lifting;
     struct buf entry, owner; /* scratch of the hooks */
     struct pair_known *pairs;
+    struct owner_memo memo;
     /* lifts */
     struct table lifts;  /* by key */
     struct lift *open;   /* to be started after this turn */
     struct lift *failed; /* kept for a moment: who waited has to hear of it */
     struct lift *wanted; /* by the command that runs */
-    struct absence *absence;
+    struct absences absences;
     uint64_t absence_seed;
     uint64_t absence_epoch; /* what was noted in an earlier one is forgotten */
     uint64_t raise_lsn;     /* LSNs have to be above this one, from the next turn on */
@@ -75,7 +89,7 @@ void landing__waiter_add(struct land_waiter **list, struct land_waiter *waiter, 
 /* lander.c */
 enum rc lander_new(struct land_rule *rule, struct lander **ret_lander, struct err *err) NODISCARD;
 void lander_free(struct lander *lander);
-void lander_kick(struct lander *lander);
+void lander_kick(struct lander *lander, uint64_t lsn);
 void lander_marked(struct lander *lander); /* there are many marks */
 bool lander_is_through(const struct lander *lander, uint64_t lsn);
 uint64_t lander_pass_number(const struct lander *lander);
@@ -93,8 +107,13 @@ void lifts_rule_gone(struct land_rule *rule);
  * RC_OK: SQL has it not, or not any more than is here. */
 enum rc lift_need(struct land_rule *rule, const struct key *key, const struct bytes *field,
                   struct err *err) NODISCARD;
-/* Marks of this key are leaving: what a lift has read may be older. */
+/* Marks of this key, or of this field, are leaving: what a lift has read may be older, and what was
+ * absent may be there. */
+void lift_landed(struct landing *landing, const struct ns *ns, struct bytes key,
+                 const struct bytes *field);
+/* The copy of this key goes: what a lift has applied goes with it. */
 void lift_stale(struct landing *landing, const struct ns *ns, struct bytes key);
+void lifts_stale(struct landing *landing, const struct ns *ns); /* all of the namespace */
 
 /* verify.c */
 void verifies_rule_gone(const struct land_rule *rule); /* its lifter has ended */

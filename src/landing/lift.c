@@ -9,7 +9,9 @@
  *   (2) What is applied is what SQL had after the last mark of the key had left: a lift that saw a
  *       mark leave is stale, and asks again.
  *   (3) A field that is here, or has a mark, or whose owner has one, is left as it is.
- *   (4) LSNs given from now on are above every version that was applied. */
+ *   (4) LSNs given from now on are above every version that was applied.
+ *   (5) A copy that went away between two steps is applied anew, from the first row: it could not
+ * be called complete. */
 #include <stdlib.h>
 
 #define XXH_INLINE_ALL
@@ -49,6 +51,8 @@ struct lift {
     /* the answer */
     struct lift_rows rows;
     size_t applied;
+    bool has_copy; /* after the last step the key was here, as this object */
+    uint8_t copy[KEY_ID_BYTES];
     enum rc rc;
     struct err err;
     uint64_t start_ns;
@@ -95,20 +99,61 @@ static uint64_t absence_hash(const struct landing *landing, const struct ns *ns,
     return field ? XXH3_64bits_withSeed(field->ptr, field->len, ~hash) : hash;
 }
 
+/* Where it is, or would be. */
+static struct absence *absence_slot(const struct absences *absences, uint64_t hash)
+{
+    size_t at = hash & (absences->cap - 1);
+    while (absences->slot[at].until_ms != 0 && absences->slot[at].hash != hash)
+        at = (at + 1) & (absences->cap - 1);
+    return &absences->slot[at];
+}
+
 static bool is_absent(const struct landing *landing, const struct ns *ns, struct bytes key,
                       const struct bytes *field)
 {
     uint64_t hash = absence_hash(landing, ns, key, field);
-    const struct absence *slot = &landing->absence[hash % LAND_ABSENT_SLOTS];
-    return slot->hash == hash && slot->until_ms > landing->kv->now_ms;
+    return absence_slot(&landing->absences, hash)->until_ms > landing->kv->now_ms;
+}
+
+/* Without those that are over. What one command was told must stay until it has run: a command that
+ * asks for many grows the table; only at its limit all are forgotten. */
+static void absences_rebuild(struct absences *absences, uint64_t now_ms)
+{
+    struct absences old = *absences;
+    size_t live = 0;
+    for (size_t i = 0; i < old.cap; i++)
+        live += old.slot[i].until_ms > now_ms;
+    while (4 * live > absences->cap && absences->cap < LAND_ABSENT_SLOTS_MAX)
+        absences->cap *= 2;
+    absences->used = 0;
+    absences->slot = mem_zalloc(absences->cap * sizeof *absences->slot);
+    for (size_t i = 0; 4 * live <= absences->cap && i < old.cap; i++) {
+        if (old.slot[i].until_ms <= now_ms)
+            continue;
+        *absence_slot(absences, old.slot[i].hash) = old.slot[i];
+        absences->used++;
+    }
+    mem_free(old.slot);
 }
 
 static void absence_note(struct landing *landing, const struct ns *ns, struct bytes key,
                          const struct bytes *field)
 {
+    struct absences *absences = &landing->absences;
     uint64_t hash = absence_hash(landing, ns, key, field);
-    landing->absence[hash % LAND_ABSENT_SLOTS] =
-        (struct absence){hash, landing->kv->now_ms + LAND_ABSENT_MS};
+    if (2 * (absences->used + 1) > absences->cap)
+        absences_rebuild(absences, landing->kv->now_ms);
+    struct absence *slot = absence_slot(absences, hash);
+    absences->used += slot->until_ms == 0;
+    *slot = (struct absence){hash, landing->kv->now_ms + LAND_ABSENT_MS};
+}
+
+static void absence_forget(struct landing *landing, const struct ns *ns, struct bytes key,
+                           const struct bytes *field)
+{
+    struct absence *slot = absence_slot(&landing->absences, absence_hash(landing, ns, key, field));
+    if (slot->until_ms != 0)
+        slot->until_ms = 1; /* over, and still in the way of those behind it */
 }
 
 void lifts_forget_absence(struct landing *landing)
@@ -182,7 +227,10 @@ static enum rc row_apply(struct lift *lift, const struct lift_row *row, struct e
     const struct bytes pair[2] = {row->field, row->value};
     struct bytes value;
     struct key key;
+    struct err ignored;
     bool marked;
+    if (address_check_field(&lift->address, row->field, &ignored) != RC_OK)
+        return RC_OK; /* not one of ours */
     buf_cut(entry, 0);
     if (!address_entry_add(&lift->address, row->field, entry))
         return err_set(err, RC_NOMEM, "could not allocate memory for an entry");
@@ -234,28 +282,66 @@ static enum rc dead_outlives(const struct lift *lift, const struct dirty_table *
     return rc == RC_OK ? key_save(&key, extra, err) : rc;
 }
 
+/* (5): what steps before this one have brought is still here. */
+static bool copy_is_same(const struct lift *lift, const struct key *key)
+{
+    return key->exists == lift->has_copy &&
+           (!key->exists || memcmp(key->meta.id, lift->copy, KEY_ID_BYTES) == 0);
+}
+
+static enum rc copy_note(struct lift *lift, struct err *err)
+{
+    struct key key;
+    enum rc rc = key_write(lift->ns, lift->key, KEY_ANY, &key, err);
+    if (rc != RC_OK)
+        return rc;
+    lift->has_copy = key.exists;
+    if (key.exists)
+        memcpy(lift->copy, key.meta.id, KEY_ID_BYTES);
+    return RC_OK;
+}
+
+/* Up to a step of them. All that is cold is asked for at once. */
+static enum rc step_apply(struct lift *lift, size_t *at, struct err *err)
+{
+    bool cold = false;
+    for (size_t n = 0; n < LAND_STEP_FIELDS && *at < lift->rows.count; n++, (*at)++) {
+        enum rc rc = row_apply(lift, &lift->rows.row[*at], err);
+        cold = cold || rc == RC_COLD;
+        if (rc != RC_OK && rc != RC_COLD)
+            return rc;
+    }
+    return cold ? RC_COLD : RC_OK;
+}
+
 /* A step of them. The owner's mark says that all of SQL is older than what is here. */
 static enum rc rows_apply(struct lift *lift, size_t *at, struct err *err)
 {
     struct land_rule *rule = lift->rule;
     struct dirty_table table = land_rule_table(rule, address_table(rule->spec, lift->key));
     struct buf *owner = &rule->landing->owner;
+    struct key key;
     bool marked;
     buf_cut(owner, 0);
     if (!address_entry_add(&lift->address, BYTES(""), owner))
         return err_set(err, RC_NOMEM, "could not allocate memory for an entry");
     enum rc rc = dirty_find(&table, buf_bytes(owner), &marked, NULL, err);
+    if (rc == RC_OK)
+        rc = dead_outlives(lift, &table, buf_bytes(owner), err);
+    if (rc == RC_OK)
+        rc = key_write(lift->ns, lift->key, KEY_ANY, &key, err);
+    if (rc == RC_OK && *at > 0 && !copy_is_same(lift, &key))
+        *at = 0;
     if (rc == RC_OK && marked)
         *at = lift->rows.count;
     if (rc == RC_OK)
-        rc = dead_outlives(lift, &table, buf_bytes(owner), err);
-    for (size_t n = 0; rc == RC_OK && *at < lift->rows.count; n++) {
-        if (n == LAND_STEP_FIELDS)
-            return RC_WAIT;
-        rc = row_apply(lift, &lift->rows.row[*at], err);
-        *at += rc == RC_OK;
-    }
-    return rc == RC_OK ? whole_apply(lift, err) : rc;
+        rc = step_apply(lift, at, err);
+    bool more = *at < lift->rows.count;
+    if (rc == RC_OK && !more)
+        rc = whole_apply(lift, err);
+    if (rc == RC_OK)
+        rc = copy_note(lift, err);
+    return rc == RC_OK && more ? RC_WAIT : rc;
 }
 
 /* It is not a change of the key: nobody hears of it. */
@@ -334,8 +420,10 @@ static enum rc lift_run(struct task *task, struct store *store, struct err *err)
 static void absences_note(struct lift *lift)
 {
     struct landing *landing = lift->rule->landing;
+    if (lift->stale) /* a mark left after the last row was applied */
+        return;
     if (lift->whole) {
-        if (lift->rows.count == 0)
+        if (!lift->has_copy)
             absence_note(landing, lift->ns, lift->key, NULL);
         return;
     }
@@ -454,11 +542,34 @@ enum rc lift_need(struct land_rule *rule, const struct key *key, const struct by
     return RC_COLD;
 }
 
+static void stale_set(void *entry, void *arg)
+{
+    struct lift *lift = entry;
+    if (lift->ns == arg && (lift->state == LIFT_ASKED || lift->state == LIFT_APPLYING))
+        lift->stale = true;
+}
+
 void lift_stale(struct landing *landing, const struct ns *ns, struct bytes key)
 {
     struct lift *lift = lift_find(landing, ns, key);
-    if (lift && (lift->state == LIFT_ASKED || lift->state == LIFT_APPLYING))
-        lift->stale = true;
+    if (lift)
+        stale_set(lift, (void *)ns);
+}
+
+void lifts_stale(struct landing *landing, const struct ns *ns)
+{
+    uint64_t cursor = 0;
+    do
+        cursor = table_scan(&landing->lifts, cursor, stale_set, (void *)ns);
+    while (cursor != 0);
+}
+
+void lift_landed(struct landing *landing, const struct ns *ns, struct bytes key,
+                 const struct bytes *field)
+{
+    absence_forget(landing, ns, key, field);
+    if (!field)
+        lift_stale(landing, ns, key);
 }
 
 bool landing_wait(struct landing *landing, struct land_waiter *waiter, struct task *task)
@@ -499,7 +610,8 @@ void lifts_start(struct landing *landing)
 void lifts_init(struct landing *landing)
 {
     table_init(&landing->lifts, lift_hash, lift_eq, NULL);
-    landing->absence = mem_zalloc(LAND_ABSENT_SLOTS * sizeof *landing->absence);
+    landing->absences.cap = LAND_ABSENT_SLOTS;
+    landing->absences.slot = mem_zalloc(LAND_ABSENT_SLOTS * sizeof *landing->absences.slot);
     landing->absence_seed = rand_u64(&landing->kv->rand);
 }
 
@@ -540,5 +652,5 @@ void lifts_done(struct landing *landing)
 {
     lifts_free(landing, NULL);
     table_done(&landing->lifts);
-    mem_free(landing->absence);
+    mem_free(landing->absences.slot);
 }

@@ -8,13 +8,10 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-#include "base/clock.h"
 #include "base/mem.h"
 #include "base/utf8.h"
 
 #include "base/banned.h"
-
-#define COLUMNS_FRESH_NS UINT64_C(1000000000) /* what a lift knows of a table is not older */
 
 static const struct sink_column own_column[] = {
     {BYTES_INIT(LAND_COLUMN_VERSION), SINK_BIGINT},
@@ -47,17 +44,9 @@ void columns_forget(struct shape_db *db)
     db->columns = NULL;
 }
 
-static uint64_t now_ns(void)
-{
-    struct clock clock;
-    clock_init(&clock);
-    return clock_mono_ns(&clock);
-}
-
 static enum rc table_describe(struct shape_db *db, struct err *err)
 {
     columns_forget(db);
-    db->columns_ns = now_ns();
     enum rc rc = sink_describe(db->sink, db->spec->table, &db->columns, err);
     if (rc != RC_OK)
         return rc;
@@ -105,7 +94,7 @@ static enum rc table_get(struct shape_db *db, bool make, struct err *err)
 
 static bool is_left_out(const struct land_field *field)
 {
-    return field->refused != NULL;
+    return field->refused != NULL || field->unlandable;
 }
 
 /* Columns for fields that have none. */
@@ -367,10 +356,9 @@ enum rc columns_lift(struct shape_db *db, const struct address *address, struct 
                      struct err *err)
 {
     struct arena arena;
-    /* What a whole key has in a column that somebody has just added must not be left out for ever:
-     * it would count as complete. */
-    if (now_ns() - db->columns_ns > COLUMNS_FRESH_NS)
-        columns_forget(db);
+    /* Landers add columns, and so do people: one that is not asked for is a field that is lost to
+     * the clients, because the copy counts as complete. */
+    columns_forget(db);
     enum rc rc = table_get(db, false, err);
     if (rc != RC_OK)
         return rc;

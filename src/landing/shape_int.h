@@ -14,7 +14,6 @@ struct shape_db {
     struct sink *sink;
     struct object_table *tables; /* shape object */
     struct sink_table *columns;  /* shape columns: as described; NULL: not yet */
-    uint64_t columns_ns;         /* when it was */
     bool explaining;             /* nothing is asked or made: tables are as they would be */
 };
 

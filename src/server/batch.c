@@ -127,6 +127,16 @@ static bool conn_parse(struct server *server, struct conn *conn)
     return true;
 }
 
+/* The next batch begins with it, and has as much room as it needs. */
+static void queue_first(struct server *server, struct conn *conn)
+{
+    conn->queued = true;
+    conn->queued_next = server->queued_first;
+    server->queued_first = conn;
+    if (!server->queued_last)
+        server->queued_last = conn;
+}
+
 static void batch_fill(struct server *server)
 {
     server->call_count = server->call_next = server->arg_count = 0;
@@ -139,9 +149,14 @@ static void batch_fill(struct server *server)
             server->queued_last = NULL;
         conn->queued = false;
         conn->held_back = conn_can_run(conn) && conn_is_full(conn);
-        if (conn_can_run(conn) && !conn->held_back && conn_parse(server, conn))
-            server__conn_queue(conn);
+        bool more = conn_can_run(conn) && !conn->held_back && conn_parse(server, conn);
         server__conn_touch(conn);
+        if (more && conn->parsed) { /* its arguments found no room behind those of others */
+            queue_first(server, conn);
+            return;
+        }
+        if (more)
+            server__conn_queue(conn);
     }
 }
 
