@@ -192,7 +192,8 @@ static enum rc owner_expand(struct lander *lander, struct land_owner *owner, con
 static void fields_merge(struct land_batch *batch, struct land_owner *owner)
 {
     size_t count = 0;
-    qsort(owner->field, owner->field_count, sizeof *owner->field, field_order);
+    if (owner->field_count > 1)
+        qsort(owner->field, owner->field_count, sizeof *owner->field, field_order);
     for (size_t i = 0; i < owner->field_count; i++) {
         struct land_field *last = count > 0 ? &owner->field[count - 1] : NULL;
         const struct land_field *field = &owner->field[i];
@@ -262,7 +263,7 @@ static enum rc owner_read(struct lander *lander, const struct land_entry *parts,
         return rc;
     owner->exists = key.exists && key.meta.type == TYPE_HASH;
     rc = marks_read(lander, owner, DIRTY_SAVING, owner_part, err);
-    if (rc == RC_OK)
+    if (rc == RC_OK && owner->field_count > 1)
         qsort(owner->field, owner->field_count, sizeof *owner->field, field_order);
     if (rc == RC_OK)
         rc = marks_read(lander, owner, DIRTY_MARKED, owner_part, err);
