@@ -592,13 +592,7 @@ bool landing_wait(struct landing *landing, struct land_waiter *waiter, struct ta
     land_waiter_end(waiter);
     if (waiter->since_ms == 0)
         waiter->since_ms = landing->kv->now_ms;
-    waiter->task = task;
-    waiter->list = &lift->waiters;
-    waiter->next = lift->waiters;
-    waiter->prev = NULL;
-    if (lift->waiters)
-        lift->waiters->prev = waiter;
-    lift->waiters = waiter;
+    landing__waiter_add(&lift->waiters, waiter, task);
     return true;
 }
 
