@@ -63,6 +63,7 @@ static const struct {
     {"PUBSUB|HELP", true, {0}},
     {"CLIENT", true, {0}},
     {"COMMAND*", false, {"connection"}},
+    {"LAND.*", true, {0}},
 };
 
 static const char *group_category(const struct cmd *cmd)
