@@ -110,6 +110,26 @@ def test_a_key_without_its_last_field_is_asked_for_once(land):
     assert lifts(client) - before <= 1
 
 
+def test_a_multi_may_empty_a_key_and_look_at_it(land):
+    client = land()
+    client.hset(KEY, "f", "v")
+    client.execute_command("LAND.FLUSH")
+    pipe = client.pipeline(transaction=True)
+    pipe.hdel(KEY, "f").hgetall(KEY).hsetnx(KEY, "g", "w").hgetall(KEY)
+    assert pipe.execute() == [1, {}, True, {"g": "w"}]
+
+
+def test_no_multi_drops_a_copy_that_it_would_have_to_lift(land):
+    client = land()
+    client.hset(KEY, "f", "v")
+    client.execute_command("LAND.FLUSH")
+    pipe = client.pipeline(transaction=True)
+    pipe.execute_command("LAND.EVICT", KEY).hgetall(KEY)
+    with pytest.raises(redis.ResponseError, match="inside a transaction"):
+        pipe.execute()
+    assert client.hgetall(KEY) == {"f": "v"}
+
+
 def test_a_lift_sees_columns_that_were_added_after_the_last_one(land):
     client = land()
     for key, field in (("user:1", "a"), ("user:2", "b")):
