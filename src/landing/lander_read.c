@@ -122,7 +122,8 @@ static enum rc value_take(struct lander *lander, struct land_field *field, struc
     return RC_OK;
 }
 
-/* Names are checked at the write, but those that come with a whole key: RENAME and COPY are O(1). */
+/* Names are checked at the write, but those that come with a whole key: RENAME and COPY are O(1).
+ */
 static void field_check(struct lander *lander, const struct land_owner *owner,
                         struct land_field *field)
 {

@@ -7,9 +7,9 @@
 #include "landing/worker.h"
 
 enum {
-    LAND_ABSENT_MS = 3000, /* for so long absence is believed */
+    LAND_ABSENT_MS = 3000,           /* for so long absence is believed */
     LAND_ABSENT_KEPT_MS = 30 * 1000, /* and longer by a command that has been waiting since then */
-    LAND_ABSENT_SLOTS = 1 << 12, /* at the start; a power of two, as the most is */
+    LAND_ABSENT_SLOTS = 1 << 12,     /* at the start; a power of two, as the most is */
     LAND_ABSENT_SLOTS_MAX = 1 << 22,
     LAND_TOKEN_BYTES = 32,
     LAND_STEP_FIELDS = 256, /* read, noted or applied in one commit */
@@ -54,7 +54,7 @@ struct landing {
     struct land_rule *rules;
     uint8_t token[LAND_TOKEN_BYTES];
     bool lifting;
-    uint64_t since_ms; /* since when the command that runs has been waiting for lifts; 0: it has not */
+    uint64_t since_ms; /* the command that runs has been waiting for lifts since; 0: it has not */
     struct buf entry, owner; /* scratch of the hooks */
     struct pair_known *pairs;
     /* lifts */

@@ -114,8 +114,8 @@ static bool is_absent(const struct landing *landing, const struct ns *ns, struct
            (landing->since_ms != 0 && until_ms >= landing->since_ms + LAND_ABSENT_MS);
 }
 
-/* Without those that are over for everybody. What a command was told must stay until it has run: one
- * that asks for many grows the table; only at its limit all are forgotten. */
+/* Without those that are over for everybody. What a command was told must stay until it has run:
+ * one that asks for many grows the table; only at its limit all are forgotten. */
 static void absences_rebuild(struct absences *absences, uint64_t now_ms)
 {
     struct absences old = *absences;
@@ -240,8 +240,8 @@ static enum rc row_apply(struct lift *lift, const struct lift_row *row, struct e
     return hash_set(lift->ns, lift->key, pair, 1, NULL, err);
 }
 
-/* All rows are here: the hash is complete, and may go again after `keep`; with marks that is counted
- * from their landing. */
+/* All rows are here: the hash is complete, and may go again after `keep`, which is counted from the
+ * landing of its marks if it has any. */
 static enum rc whole_apply(struct lift *lift, const struct dirty_table *table,
                            struct bytes owner_part, struct err *err)
 {
