@@ -63,8 +63,7 @@ struct landing {
     struct land_rule *rules;
     uint8_t token[LAND_TOKEN_BYTES];
     bool lifting;
-    uint64_t
-        since_ms; /* since when the command that runs has been waiting for lifts; 0: it has not */
+    uint64_t since_ms; /* the command that runs has been waiting for lifts since; 0: it has not */
     struct buf entry, owner; /* scratch of the hooks */
     struct pair_known *pairs;
     struct owner_memo memo;

@@ -251,8 +251,8 @@ static enum rc row_apply(struct lift *lift, const struct lift_row *row, struct e
     return hash_set(lift->ns, lift->key, pair, 1, NULL, err);
 }
 
-/* All rows are here: the hash is complete, and may go again after `keep`; with marks that is
- * counted from their landing. */
+/* All rows are here: the hash is complete, and may go again after `keep`, which is counted from the
+ * landing of its marks if it has any. */
 static enum rc whole_apply(struct lift *lift, const struct dirty_table *table,
                            struct bytes owner_part, struct err *err)
 {
