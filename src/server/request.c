@@ -246,8 +246,8 @@ static void request_settle(struct request *request, size_t effects, enum rc rc)
     else
         buf_cut(&server->effects.buf, effects);
     if (rc == RC_COLD) {
-        /* If it has the turn of a key it keeps it. Who waits for a lift asks for no rows: they would
-         * be here before the lift, and it would run again for nothing. */
+        /* If it has the turn of a key it keeps it. Who waits for a lift asks for no rows: they
+         * would be here before the lift, and it would run again for nothing. */
         if (landing_wait(server->landing, &request->land, &request->task))
             task_wait_event(&request->task);
         else
