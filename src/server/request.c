@@ -246,9 +246,12 @@ static void request_settle(struct request *request, size_t effects, enum rc rc)
     else
         buf_cut(&server->effects.buf, effects);
     if (rc == RC_COLD) {
-        request_want(request); /* if it has the turn of a key it keeps it */
+        /* If it has the turn of a key it keeps it. Who waits for a lift asks for no rows: they
+         * would be here before the lift, and it would run again for nothing. */
         if (landing_wait(server->landing, &request->land, &request->task))
             task_wait_event(&request->task);
+        else
+            request_want(request);
     } else if (rc != RC_WAIT) {
         server__ears_free(server, &request->listening); /* it has what it waited for */
         request->blocked = false;
