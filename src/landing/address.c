@@ -49,6 +49,7 @@ static enum rc object_parse(struct bytes key, struct address *ret_address, struc
     memcpy(table, ret_address->app.ptr, app);
     table[app] = '_';
     memcpy(table + app + 1, ret_address->region.ptr, region);
+    ret_address->owner_chars = utf8_count(ret_address->type) + utf8_count(ret_address->owner) + 2;
     return sink_check_name(bytes_of(table, app + 1 + region), "table", err);
 }
 
@@ -86,7 +87,7 @@ enum rc address_check_field(const struct address *address, struct bytes field, s
     if (count == SIZE_MAX)
         return err_set(err, RC_INVALID, "a field of a landed key is valid UTF-8");
     if (address->spec->shape == LAND_OBJECT) {
-        count += utf8_count(address->type) + utf8_count(address->owner) + 2;
+        count += address->owner_chars;
         if (count > SINK_KEY_CHARS_MAX)
             return err_set(err, RC_INVALID, "logicType:ownerId:field has more than %d characters",
                            SINK_KEY_CHARS_MAX);

@@ -27,6 +27,7 @@
 struct address {
     const struct rule_spec *spec;
     struct bytes app, region, type, owner; /* shape object */
+    size_t owner_chars;                    /* characters of "type:owner:" */
     struct bytes id;                       /* shape columns */
 };
 

@@ -174,16 +174,18 @@ enum rc dirty_remove_many(const struct dirty_table *table, enum dirty_part part,
                           struct err *err)
 {
     size_t same = 0;
+    bool cold = false; /* all of them are asked for */
     for (size_t i = 0; i < count; i++) {
         uint64_t now;
         enum rc rc = dirty_version(table, part, entry[i], &now, err);
-        if (rc != RC_OK && rc != RC_NOT_FOUND)
+        cold = cold || rc == RC_COLD;
+        if (rc != RC_OK && rc != RC_NOT_FOUND && rc != RC_COLD)
             return rc;
         if (rc == RC_OK && now == version[i])
             entry[same++] = entry[i];
     }
-    if (same == 0)
-        return RC_OK;
+    if (cold || same == 0)
+        return cold ? RC_COLD : RC_OK;
     bool landed = hooks_off(table);
     enum rc rc = hash_delete(table->ns, dirty_name(table, part), entry, same, NULL, err);
     table->ns->landed = landed;
@@ -196,13 +198,15 @@ enum rc dirty_remove(const struct dirty_table *table, enum dirty_part part, stru
     return dirty_remove_many(table, part, &entry, &version, 1, err);
 }
 
-enum rc dirty_snapshot(const struct dirty_table *table, bool *ret_has, struct err *err)
+enum rc dirty_snapshot(const struct dirty_table *table, bool *ret_has, bool *ret_left,
+                       struct err *err)
 {
     struct key marked, saving;
     bool landed = hooks_off(table);
     enum rc rc = dirty_open(table, DIRTY_SAVING, &saving, err);
     if (rc == RC_OK && !saving.exists)
         rc = dirty_open(table, DIRTY_MARKED, &marked, err);
+    *ret_left = rc == RC_OK && saving.exists;
     *ret_has = rc == RC_OK && (saving.exists || marked.exists);
     if (rc == RC_OK && !saving.exists && marked.exists) {
         rc = key_rename(&marked, &saving, err);

@@ -55,8 +55,9 @@ enum rc dirty_remove_many(const struct dirty_table *table, enum dirty_part part,
 enum rc dirty_open(const struct dirty_table *table, enum dirty_part part, struct key *ret_key,
                    struct err *err) NODISCARD;
 /* What is marked becomes what is being saved. *ret_has: there is something in `:saving`; a table
- * that is being saved already is left as it is. */
-enum rc dirty_snapshot(const struct dirty_table *table, bool *ret_has, struct err *err) NODISCARD;
+ * that is being saved already is left as it is (*ret_left), and so is what is marked. */
+enum rc dirty_snapshot(const struct dirty_table *table, bool *ret_has, bool *ret_left,
+                       struct err *err) NODISCARD;
 
 struct dirty_error {
     bool removed;

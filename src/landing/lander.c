@@ -238,7 +238,6 @@ static enum rc owner_note(struct lander *lander, const struct land_owner *owner,
     if (owner->sweep && owner->refused)
         rc = error_note(&table, &owner->seen, !owner->exists, owner->owner_version, owner->refused,
                         err);
-    lift_stale(lander->rule->landing, lander->rule->ns, owner->key);
     if (lander->rule->spec->keep_ms == 0 || !owner->exists)
         return rc;
     if (rc == RC_OK)
@@ -246,10 +245,11 @@ static enum rc owner_note(struct lander *lander, const struct land_owner *owner,
     return rc == RC_OK ? keep_set(lander, owner, err) : rc;
 }
 
-/* Some fields; RC_WAIT: there are more. */
+/* Some fields; RC_WAIT: there are more. All that is cold is asked for at once. */
 static enum rc batch_note(struct lander *lander, size_t *at_owner, size_t *at_field,
                           struct err *err)
 {
+    struct landing *landing = lander->rule->landing;
     const struct land_batch *batch = &lander->batch;
     struct dirty_table table = lander__table(lander);
     struct removal removal = {.count = {0}};
@@ -257,8 +257,11 @@ static enum rc batch_note(struct lander *lander, size_t *at_owner, size_t *at_fi
     enum rc rc = RC_OK;
     for (; *at_owner < batch->owner_count; (*at_owner)++, *at_field = 0) {
         const struct land_owner *owner = &batch->owner[*at_owner];
+        lift_landed(landing, lander->rule->ns, owner->key, NULL);
         for (; *at_field < owner->field_count && noted < LAND_STEP_FIELDS; (*at_field)++, noted++) {
-            rc = field_note(lander, owner, &owner->field[*at_field], &removal, err);
+            const struct land_field *field = &owner->field[*at_field];
+            lift_landed(landing, lander->rule->ns, owner->key, &field->name);
+            rc = field_note(lander, owner, field, &removal, err);
             if (rc != RC_OK)
                 return rc;
         }
@@ -273,18 +276,23 @@ static enum rc batch_note(struct lander *lander, size_t *at_owner, size_t *at_fi
     return removal_do(&table, &removal, err);
 }
 
-/* What the snapshot holds of others waits for them; ours goes on from the table itself. */
+/* What the snapshot holds of others waits for them; ours goes on from the table itself. So does
+ * what was marked since a snapshot that an earlier pass has left: this pass stands for all of it
+ * (3). If another rule has made a snapshot of the table meanwhile, what we did not see is there. */
 static enum rc table_go_on(struct lander *lander)
 {
+    const uint64_t *snapshots = &lander->rule->landing->snapshots[lander->table];
     land_batch_clear(&lander->batch);
     if (!lander->at_end)
         return lander__step_to(lander, LANDER_READ);
-    if (lander->source == DIRTY_SAVING && lander->foreign) {
+    if (lander->source == DIRTY_SAVING && lander->table_too) {
         lander->source = DIRTY_MARKED;
+        lander->snapshots_seen = *snapshots;
         buf_cut(&lander->cursor, 0);
         return lander__step_to(lander, LANDER_READ);
     }
-    return lander__step_to(lander, LANDER_UNLOCK);
+    bool moved = lander->source == DIRTY_MARKED && lander->snapshots_seen != *snapshots;
+    return lander__step_to(lander, moved ? LANDER_SNAPSHOT : LANDER_UNLOCK);
 }
 
 static enum rc step_note(struct lander *lander, struct err *err)
@@ -375,14 +383,19 @@ static enum rc step_lock(struct lander *lander, struct err *err)
     enum rc empty_rc = table_is_empty(&table, &empty, err);
     if (empty_rc != RC_OK || empty)
         return empty_rc == RC_OK ? table_next(lander) : empty_rc;
-    /* The store has one process: a lock that is there at our start is that of a dead one. */
-    bool take_over = lander->pass_number == 0;
+    /* The store has one process: a lock that is there before our first one is that of a dead one.
+     */
+    uint64_t bit = UINT64_C(1) << lander->table;
+    bool take_over = !(lander->locked_before & bit);
     enum rc rc = dirty_lock(&table, rule_name(lander), token(lander), LOCK_TTL_MS, take_over, err);
     if (rc == RC_BUSY) {
         lander->pass_held_up = true;
         return lander__step_to(lander, LANDER_UNLOCK);
     }
-    return rc == RC_OK ? lander__step_to(lander, LANDER_RETRY) : rc;
+    if (rc != RC_OK)
+        return rc;
+    lander->locked_before |= bit;
+    return lander__step_to(lander, LANDER_RETRY);
 }
 
 /* Entries that were refused and are due again are marked anew, with this commit's version. */
@@ -421,14 +434,17 @@ static enum rc step_retry(struct lander *lander, struct err *err)
 static enum rc step_snapshot(struct lander *lander, struct err *err)
 {
     struct dirty_table table = lander__table(lander);
-    bool has;
-    enum rc rc = dirty_snapshot(&table, &has, err);
+    bool has, left;
+    enum rc rc = dirty_snapshot(&table, &has, &left, err);
     if (rc != RC_OK)
         return rc;
     land_batch_clear(&lander->batch);
     buf_cut(&lander->cursor, 0);
     buf_cut(&lander->expand_after, 0);
-    lander->expanding = lander->foreign = false;
+    lander->expanding = false;
+    if (has && !left)
+        lander->rule->landing->snapshots[lander->table]++;
+    lander->table_too = left; /* then the table itself comes after it, too */
     lander->source = DIRTY_SAVING;
     return lander__step_to(lander, has ? LANDER_READ : LANDER_UNLOCK);
 }

@@ -38,6 +38,12 @@ static int field_order(const void *one, const void *other)
     return bytes_cmp(a->name, b->name);
 }
 
+static void fields_sort(struct land_owner *owner)
+{
+    if (owner->field_count > 1)
+        qsort(owner->field, owner->field_count, sizeof *owner->field, field_order);
+}
+
 static void seen_set(struct mark_seen *seen, enum dirty_part part, uint64_t version)
 {
     if (part == DIRTY_MARKED)
@@ -155,16 +161,17 @@ static enum rc values_read(struct lander *lander, struct land_owner *owner, cons
     return cold ? RC_COLD : RC_OK;
 }
 
-/* Every field that is here, from `expand_after` on, at the version of the owner's mark. *ret_all:
- * none is left. */
+/* Every field that is here, from `expand_after` on, at the version of the owner's mark. *ret_rest:
+ * the last that was taken, if others are left; otherwise empty. At least one is taken, whatever the
+ * marked fields have brought into the batch. */
 static enum rc owner_expand(struct lander *lander, struct land_owner *owner, const struct key *key,
-                            bool *ret_all, struct err *err)
+                            struct bytes *ret_rest, struct err *err)
 {
     CLEANUP(store_walk_done) struct store_walk walk = {0};
     struct land_batch *batch = &lander->batch;
     struct bytes name, value, after = buf_bytes(&lander->expand_after);
     size_t marked = owner->field_count;
-    *ret_all = true;
+    *ret_rest = BYTES("");
     if (!owner->exists)
         return RC_OK;
     store_walk_init(&walk, key->ns->kv->store, key_rows(key), false);
@@ -173,8 +180,9 @@ static enum rc owner_expand(struct lander *lander, struct land_owner *owner, con
         rc = store_walk_next(&walk, &name, &value, err);
         if (rc != RC_OK || (after.len > 0 && bytes_eq(name, after)))
             continue;
-        if (owner->field_count >= marked + OWNER_FIELDS_MAX || batch->bytes > BATCH_BYTES_MAX) {
-            *ret_all = false;
+        size_t taken = owner->field_count - marked;
+        if (taken >= OWNER_FIELDS_MAX || (taken > 0 && batch->bytes > BATCH_BYTES_MAX)) {
+            *ret_rest = owner->field[owner->field_count - 1].name;
             return RC_OK;
         }
         struct land_field *field = land_batch_field(batch, owner);
@@ -190,7 +198,7 @@ static enum rc owner_expand(struct lander *lander, struct land_owner *owner, con
 static void fields_merge(struct land_batch *batch, struct land_owner *owner)
 {
     size_t count = 0;
-    qsort(owner->field, owner->field_count, sizeof *owner->field, field_order);
+    fields_sort(owner);
     for (size_t i = 0; i < owner->field_count; i++) {
         struct land_field *last = count > 0 ? &owner->field[count - 1] : NULL;
         const struct land_field *field = &owner->field[i];
@@ -199,6 +207,7 @@ static void fields_merge(struct land_batch *batch, struct land_owner *owner)
             continue;
         }
         batch->field_count--;
+        batch->bytes -= field->value.len;
         if (!last->seen.entry.ptr)
             last->seen = field->seen;
         if (field->version > last->version)
@@ -212,30 +221,26 @@ static enum rc owner_whole(struct lander *lander, struct land_owner *owner, cons
 {
     struct land_batch *batch = &lander->batch;
     struct dirty_table table = lander__table(lander);
-    bool all;
+    struct bytes rest;
     /* Rows of an earlier part would be older than a newer mark, and swept: start over. */
-    if (lander->expanding && lander->expand_version != owner->owner_version)
+    if (!lander->expanding || lander->expand_version != owner->owner_version)
         buf_cut(&lander->expand_after, 0);
-    enum rc rc = owner_expand(lander, owner, key, &all, err);
+    enum rc rc = owner_expand(lander, owner, key, &rest, err);
     if (rc != RC_OK)
         return rc;
     /* Fields that changed after the mark are in it as they are now. */
     uint64_t commit_lsn = store_commit_lsn(key->ns->kv->store);
     if (commit_lsn > batch->newest)
         batch->newest = commit_lsn;
-    owner->sweep = all;
-    lander->expanding = !all;
+    owner->sweep = rest.len == 0;
+    lander->expanding = !owner->sweep;
     lander->expand_version = owner->owner_version;
-    if (!all) {
-        struct bytes last = owner->field[owner->field_count - 1].name;
-        buf_cut(&lander->expand_after, 0);
-        if (!buf_add_bytes(&lander->expand_after, last))
-            return err_set(err, RC_NOMEM, "could not allocate memory for a field's name");
-        fields_merge(batch, owner);
-        return RC_OK;
-    }
     buf_cut(&lander->expand_after, 0);
+    if (!buf_add_bytes(&lander->expand_after, rest))
+        return err_set(err, RC_NOMEM, "could not allocate memory for a field's name");
     fields_merge(batch, owner);
+    if (!owner->sweep)
+        return RC_OK;
     rc = dirty_version(&table, DIRTY_ERROR, owner->seen.entry, &owner->seen.error, err);
     return rc == RC_NOT_FOUND ? RC_OK : rc;
 }
@@ -264,7 +269,7 @@ static enum rc owner_read(struct lander *lander, const struct land_entry *parts,
     owner->exists = key.exists && key.meta.type == TYPE_HASH;
     rc = marks_read(lander, owner, DIRTY_SAVING, owner_part, err);
     if (rc == RC_OK)
-        qsort(owner->field, owner->field_count, sizeof *owner->field, field_order);
+        fields_sort(owner);
     if (rc == RC_OK)
         rc = marks_read(lander, owner, DIRTY_MARKED, owner_part, err);
     if (rc == RC_OK)
@@ -291,6 +296,8 @@ static void batch_cut(struct land_batch *batch, size_t owner_count)
     while (batch->owner_count > owner_count) {
         struct land_owner *owner = &batch->owner[--batch->owner_count];
         batch->field_count -= owner->field_count;
+        for (size_t i = 0; i < owner->field_count; i++)
+            batch->bytes -= owner->field[i].value.len;
         mem_free(owner->field);
     }
 }
@@ -309,7 +316,7 @@ static bool is_skipped(struct lander *lander, struct bytes entry, struct bytes v
     bool removed;
     uint64_t version;
     if (!land_rule_has_entry(lander->rule, entry, ret_parts)) {
-        lander->foreign = lander->foreign || lander->source == DIRTY_SAVING;
+        lander->table_too = lander->table_too || lander->source == DIRTY_SAVING;
         return true;
     }
     return lander->source == DIRTY_MARKED && dirty_mark_parse(value, &removed, &version) &&
@@ -320,8 +327,11 @@ static enum rc entry_read(struct lander *lander, struct read_state *state, struc
                           struct bytes value, struct err *err)
 {
     struct land_entry parts;
-    if (is_skipped(lander, entry, value, &parts))
+    if (is_skipped(lander, entry, value, &parts)) {
+        lander->expanding =
+            false; /* what was being expanded has changed, and waits with its mark */
         return RC_OK;
+    }
     struct bytes owner_part = entry_owner_part(entry, lander->rule->spec->shape);
     buf_cut(&state->owner_part, 0);
     if (!buf_add_bytes(&state->owner_part, owner_part))

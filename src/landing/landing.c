@@ -124,6 +124,7 @@ static void rule_destroy(struct land_rule *rule)
     worker_free(rule->lifter);
     rule->lifter = NULL;
     lifts_rule_gone(rule);
+    verifies_rule_gone(rule);
     rule_free(rule->spec);
     mem_free(rule);
 }
@@ -153,7 +154,13 @@ enum rc landing_rule_add(struct landing *landing, struct rule_spec *spec, bool f
         last = &(*last)->next;
     *last = rule;
     landed_update(landing);
+    watch_start(landing);
     return RC_OK;
+}
+
+static void memo_forget(struct landing *landing)
+{
+    landing->memo.rule = NULL;
 }
 
 static void pairs_forget(struct landing *landing, const struct land_rule *rule)
@@ -178,6 +185,7 @@ void landing_rule_delete(struct land_rule *rule)
         at = &(*at)->next;
     *at = rule->next;
     pairs_forget(landing, rule);
+    memo_forget(landing);
     rule_destroy(rule);
     landed_update(landing);
 }
@@ -328,7 +336,7 @@ static void pair_remember(const struct land_rule *rule, struct bytes pair)
 
 /* A table belongs to the first pair that used it: refused at the write, not when it lands. */
 static enum rc pair_claim(const struct land_rule *rule, const struct address *address,
-                          struct err *err)
+                          bool *ret_known, struct err *err)
 {
     struct ns *ns = rule->ns;
     uint8_t pair[PAIR_BYTES_MAX], field[PAIR_BYTES_MAX];
@@ -338,7 +346,8 @@ static enum rc pair_claim(const struct land_rule *rule, const struct address *ad
     pair[app] = '&';
     memcpy(pair + app + 1, address->region.ptr, region);
     struct bytes wanted = bytes_of(pair, app + 1 + region), value;
-    if (pair_is_known(rule, wanted))
+    *ret_known = pair_is_known(rule, wanted);
+    if (*ret_known)
         return RC_OK;
     memcpy(field, rule->spec->name, name);
     field[name] = '&';
@@ -362,18 +371,46 @@ static enum rc pair_claim(const struct land_rule *rule, const struct address *ad
 
 /* ---- marks ---- */
 
-static enum rc mark(struct land_rule *rule, struct bytes key, const struct address *address,
-                    struct bytes field, bool removed, struct err *err)
+/* Where a key lives, remembered from the field before. */
+static enum rc memo_get(struct land_rule *rule, struct bytes key, struct owner_memo **ret_memo,
+                        struct err *err)
+{
+    struct owner_memo *memo = &rule->landing->memo;
+    *ret_memo = memo;
+    if (memo->rule == rule && bytes_eq(buf_bytes(&memo->key), key))
+        return RC_OK;
+    memo->rule = NULL;
+    memo->pair_is_known = rule->spec->shape != LAND_OBJECT;
+    buf_cut(&memo->key, 0);
+    if (!buf_add_bytes(&memo->key, key))
+        return err_set(err, RC_NOMEM, "could not allocate memory for a key");
+    enum rc rc = address_of(rule->spec, buf_bytes(&memo->key), &memo->address, err);
+    if (rc != RC_OK)
+        return rc;
+    memo->table = address_table(rule->spec, key);
+    memo->rule = rule;
+    return RC_OK;
+}
+
+/* field empty: the owner. */
+static enum rc mark(struct land_rule *rule, struct bytes key, struct bytes field, bool removed,
+                    struct err *err)
 {
     struct landing *landing = rule->landing;
-    struct dirty_table table = land_rule_table(rule, address_table(rule->spec, key));
-    enum rc rc = rule->spec->shape == LAND_OBJECT ? pair_claim(rule, address, err) : RC_OK;
+    struct owner_memo *memo;
+    bool is_new;
+    enum rc rc = memo_get(rule, key, &memo, err);
+    if (rc == RC_OK && field.len > 0)
+        rc = address_check_field(&memo->address, field, err);
+    if (rc == RC_OK && !memo->pair_is_known)
+        rc = pair_claim(rule, &memo->address, &memo->pair_is_known, err);
     if (rc != RC_OK)
         return rc;
     buf_cut(&landing->entry, 0);
-    if (!address_entry_add(address, field, &landing->entry))
+    if (!address_entry_add(&memo->address, field, &landing->entry))
         return err_set(err, RC_NOMEM, "could not allocate memory for an entry");
-    bool is_new;
+    struct dirty_table table = land_rule_table(rule, memo->table);
+    verifies_marked(landing, rule, key);
     rc = dirty_mark(&table, buf_bytes(&landing->entry), removed, &is_new, err);
     if (rc == RC_OK && is_new) { /* hints: the commit may still be taken back */
         if (rule->marked_since_ms == 0)
@@ -386,11 +423,40 @@ static enum rc mark(struct land_rule *rule, struct bytes key, const struct addre
 
 enum rc land_mark(struct land_rule *rule, struct bytes key, struct bytes field, struct err *err)
 {
-    struct address address;
-    enum rc rc = address_of(rule->spec, key, &address, err);
-    if (rc == RC_OK && field.len > 0)
-        rc = address_check_field(&address, field, err);
-    return rc == RC_OK ? mark(rule, key, &address, field, false, err) : rc;
+    return mark(rule, key, field, false, err);
+}
+
+/* An entry as address.h draws it, without looking whether the key can be landed. */
+bool landing_mark_row(const struct landing *landing, struct ns *ns, struct bytes key,
+                      struct bytes field, struct land_mark_row *to)
+{
+    const struct land_rule *rule = landing_rule_of(landing, ns, key);
+    if (!rule)
+        return false;
+    const struct rule_spec *spec = rule->spec;
+    size_t len = 0, head = strlen(spec->name);
+    struct bytes middle;
+    if (spec->shape == LAND_OBJECT) {
+        const size_t front = sizeof ADDRESS_OBJECT_PREFIX - 1;
+        middle = bytes_of(key.ptr + front, key.len - front - 1);
+        head = 0;
+    } else if (!rule_takes(spec, key, &middle)) {
+        return false;
+    }
+    if (head + middle.len + field.len + 2 > sizeof to->entry)
+        return false;
+    if (head > 0) {
+        memcpy(to->entry, spec->name, head);
+        to->entry[head] = '&';
+        len = head + 1;
+    }
+    for (size_t i = 0; i < middle.len; i++) /* for shape columns: a guess */
+        to->entry[len++] = middle.ptr[i] == ':' && head == 0 ? '&' : middle.ptr[i];
+    to->entry[len++] = '&';
+    memcpy(to->entry + len, field.ptr, field.len);
+    struct dirty_table table = land_rule_table(rule, address_table(spec, key));
+    to->row.suffix = bytes_of(to->entry, len + field.len);
+    return key_peek_rows(ns, dirty_name(&table, DIRTY_MARKED), to->id, &to->row.group);
 }
 
 /* ---- hooks ---- */
@@ -426,7 +492,8 @@ static enum rc owner_is_marked(const struct land_rule *rule, const struct key *k
 }
 
 /* A deadline is the end of the local copy. With marks it has to wait; without, it is as if nothing
- * were here. */
+ * were here. Who saves or copies the key takes the deadline along: it must not be one that is over.
+ */
 static enum rc dead_look(const struct land_rule *rule, struct key *key, struct err *err)
 {
     bool marked;
@@ -436,6 +503,7 @@ static enum rc dead_look(const struct land_rule *rule, struct key *key, struct e
     if (rc == RC_OK && marked) {
         key->dead = false;
         key->exists = true;
+        key->meta.expire_ms = key->ns->kv->now_ms + KEY_OUTLIVE_MS;
     }
     return rc;
 }
@@ -452,6 +520,7 @@ static enum rc hook_found(void *arg, struct key *key, bool whole, struct err *er
         return RC_OK;
     key->rule = rule;
     enum rc rc = key->dead ? dead_look(rule, key, err) : RC_OK;
+    key->whole = key->whole && key->exists; /* what is over is not complete: it is not here */
     bool is_here = key->exists && (key->whole || key->meta.type != TYPE_HASH);
     rule->hits += key->exists && (is_here || !whole); /* what is missing of it is counted there */
     if (rc != RC_OK || !whole || is_here || !landing->lifting)
@@ -492,14 +561,12 @@ static enum rc hook_field_change(void *arg, const struct key *key, struct bytes 
                                  struct err *err)
 {
     struct land_rule *rule = rule_of(key);
-    struct address address;
     (void)arg;
     if (rule->is_own)
         return own_error(err);
-    enum rc rc = address_of(rule->spec, key->name, &address, err);
-    if (rc == RC_OK)
-        rc = address_check_field(&address, field, err);
-    return rc == RC_OK ? mark(rule, key->name, &address, field, removed, err) : rc;
+    if (field.len == 0) /* would be the owner's mark */
+        return err_set(err, RC_INVALID, "a field of a landed key has a name");
+    return mark(rule, key->name, field, removed, err);
 }
 
 static enum rc hook_key_change(void *arg, const struct key *key, bool removed, bool expired,
@@ -507,7 +574,7 @@ static enum rc hook_key_change(void *arg, const struct key *key, bool removed, b
 {
     struct landing *landing = arg;
     struct land_rule *rule = rule_of(key);
-    struct address address;
+    struct owner_memo *memo;
     if (rule->is_own)
         return own_error(err);
     if (expired && !rule->spec->expire_delete) {
@@ -515,10 +582,10 @@ static enum rc hook_key_change(void *arg, const struct key *key, bool removed, b
         lift_stale(landing, key->ns, key->name);
         return RC_OK;
     }
-    enum rc rc = address_of(rule->spec, key->name, &address, err);
+    enum rc rc = memo_get(rule, key->name, &memo, err);
     if (rc == RC_INVALID && removed)
         return RC_OK; /* it was never landed */
-    return rc == RC_OK ? mark(rule, key->name, &address, BYTES(""), removed, err) : rc;
+    return rc == RC_OK ? mark(rule, key->name, BYTES(""), removed, err) : rc;
 }
 
 static enum rc hook_may_change(void *arg, const struct key *key, struct err *err)
@@ -550,6 +617,7 @@ static enum rc hook_flush(void *arg, const struct ns *ns, bool swapped, struct e
                            "database 0 keeps the landing rule %s: it stays where it is",
                            rule->spec->name);
     pairs_forget(landing, NULL);
+    memo_forget(landing);
     lifts_forget_absence(landing);
     lifts_stale(landing, ns);
     return RC_OK;
@@ -673,15 +741,19 @@ void land_waiter_end(struct land_waiter *waiter)
     *waiter = (struct land_waiter){.since_ms = waiter->since_ms};
 }
 
-void landing_wait_pass(struct landing *landing, struct land_waiter *waiter, struct task *task)
+void landing__waiter_add(struct land_waiter **list, struct land_waiter *waiter, struct task *task)
 {
     land_waiter_end(waiter);
-    waiter->task = task;
-    waiter->list = &landing->pass_waiters;
-    waiter->next = landing->pass_waiters;
-    if (landing->pass_waiters)
-        landing->pass_waiters->prev = waiter;
-    landing->pass_waiters = waiter;
+    *waiter = (struct land_waiter){
+        .task = task, .since_ms = waiter->since_ms, .list = list, .next = *list};
+    if (*list)
+        (*list)->prev = waiter;
+    *list = waiter;
+}
+
+void landing_wait_pass(struct landing *landing, struct land_waiter *waiter, struct task *task)
+{
+    landing__waiter_add(&landing->pass_waiters, waiter, task);
 }
 
 void landing__waiters_wake(struct land_waiter **list)
@@ -707,6 +779,7 @@ struct landing *landing_new(const struct landing_options *options)
     dirty_init(&landing->dirty);
     buf_init(&landing->entry, STORE_SUFFIX_BYTES_MAX);
     buf_init(&landing->owner, STORE_SUFFIX_BYTES_MAX);
+    buf_init(&landing->memo.key, KEY_BYTES_MAX);
     rand_bytes(&options->kv->rand, landing->token, sizeof landing->token);
     for (size_t i = 0; i < sizeof landing->token; i++)
         landing->token[i] = (uint8_t)digits[landing->token[i] & 15];
@@ -729,10 +802,12 @@ void landing_free(struct landing *landing)
     while (landing->rules)
         landing_rule_delete(landing->rules);
     landing__waiters_wake(&landing->pass_waiters);
+    watch_end(landing);
     lifts_done(landing);
     pairs_forget(landing, NULL);
     buf_done(&landing->entry);
     buf_done(&landing->owner);
+    buf_done(&landing->memo.key);
     mem_free(landing);
 }
 

@@ -55,6 +55,16 @@ enum rc landing_rule_unstore(struct landing *landing, struct bytes name, struct 
 /* Before the first command: those stored are added. It runs turns. */
 enum rc landing_rules_load(struct landing *landing, struct err *err) NODISCARD;
 
+/* The row of the mark that a change of this field would write, to prefetch it: a guess, no answer.
+ * False: no rule takes the key, or the table is not in memory. */
+struct land_mark_row {
+    struct store_row row; /* points into the rest */
+    uint8_t id[KEY_ID_BYTES];
+    uint8_t entry[128];
+};
+bool landing_mark_row(const struct landing *landing, struct ns *ns, struct bytes key,
+                      struct bytes field, struct land_mark_row *to);
+
 /* ---- waiting ---- */
 
 /* What a command waits for; embedded by its owner, zeroed before use. */
@@ -101,6 +111,12 @@ void land_rule_status(const struct land_rule *rule, struct land_status *ret_stat
 /* Inside a commit: entries of one dirty table. RC_COLD. */
 enum rc land_rule_backlog(const struct land_rule *rule, uint32_t table, uint64_t *ret_marked,
                           uint64_t *ret_saving, uint64_t *ret_errors, struct err *err) NODISCARD;
+struct land_count { /* a dirty table, which all rules of its database share */
+    uint32_t db, table;
+    uint64_t marked, saving, errors; /* entries */
+};
+/* The same of all tables, at any time: as they were at most about a second ago. */
+const struct land_count *landing_counts(const struct landing *landing, size_t *ret_count);
 struct dirty_table land_rule_table(const struct land_rule *rule, uint32_t table);
 /* Whether the entry is this rule's; its parts are borrowed, or in the kv's arena. */
 struct land_entry;
@@ -113,3 +129,40 @@ enum rc land_mark(struct land_rule *rule, struct bytes key, struct bytes field,
 /* LAND.EVICT: drops the local copy of a key that has landed. RC_BUSY: it has not. */
 enum rc land_evict(struct land_rule *rule, struct bytes key, bool *ret_dropped,
                    struct err *err) NODISCARD;
+
+/* ---- care ---- */
+
+/* LAND.SYNC: marks every field that is here of the rule's keys. A step inside each of the caller's
+ * commits; RC_WAIT: there is more, RC_COLD: the same step again. The rule is given anew: it may
+ * have been deleted between two steps. */
+struct land_sync; /* defined in landing/sync.c */
+struct land_sync *land_sync_new(const struct land_rule *rule);
+void land_sync_free(void *sync); /* NULL is allowed */
+enum rc land_sync_step(struct land_sync *sync, struct land_rule *rule, struct err *err) NODISCARD;
+/* Fields that were marked; keys and fields that cannot be landed. */
+void land_sync_result(const struct land_sync *sync, uint64_t *ret_marked, uint64_t *ret_skipped);
+
+/* LAND.VERIFY: a job of its own. What the caller got from land_verify_start() is his until
+ * land_verify_end(), which also makes a job that is not over end soon. */
+enum { LAND_VERIFY_EXAMPLES = 100 };
+struct land_verify; /* defined in landing/verify.c */
+struct land_verify_example {
+    struct bytes key, field;
+    const char *what;
+};
+struct land_verify_result {
+    bool over;
+    enum rc rc; /* of the job; its text */
+    struct err err;
+    uint64_t checked_keys, checked_fields;
+    uint64_t different, missing, extra; /* fields */
+    uint64_t skipped;                   /* keys: not landed yet, changed meanwhile, never to land */
+    uint64_t repaired;                  /* fields */
+    struct land_verify_example example[LAND_VERIFY_EXAMPLES];
+    size_t example_count;
+};
+struct land_verify *land_verify_start(struct land_rule *rule, bool repair);
+void land_verify_end(void *verify);
+/* The task is woken when it is over. */
+void land_verify_wait(struct land_verify *verify, struct land_waiter *waiter, struct task *task);
+const struct land_verify_result *land_verify_result(const struct land_verify *verify);

@@ -46,10 +46,19 @@ struct pair_known { /* a table of shape object that is known to be this pair's *
     struct bytes pair;
 };
 
+struct owner_memo {         /* the key that was marked last: fields of one key come together */
+    struct land_rule *rule; /* NULL: none */
+    struct buf key;
+    struct address address; /* points into key */
+    uint32_t table;
+    bool pair_is_known; /* pair_claim() need not be asked */
+};
+
 struct landing {
     struct landing_options options;
     struct kv *kv;
     struct dirty dirty;
+    uint64_t snapshots[LAND_TABLES_MAX]; /* of each dirty table, whatever its database */
     struct land_rule own;
     struct land_rule *rules;
     uint8_t token[LAND_TOKEN_BYTES];
@@ -57,6 +66,7 @@ struct landing {
     uint64_t since_ms; /* the command that runs has been waiting for lifts since; 0: it has not */
     struct buf entry, owner; /* scratch of the hooks */
     struct pair_known *pairs;
+    struct owner_memo memo;
     /* lifts */
     struct table lifts;  /* by key */
     struct lift *open;   /* to be started after this turn */
@@ -67,6 +77,8 @@ struct landing {
     uint64_t absence_epoch; /* what was noted in an earlier one is forgotten */
     uint64_t raise_lsn;     /* LSNs have to be above this one, from the next turn on */
     struct land_waiter *pass_waiters;
+    struct land_verify *verifies; /* that are not over */
+    struct land_watch *watch;
 };
 
 /* Around each attempt of a job of ours, which is a task's run(). Nothing is lifted for it. */
@@ -76,6 +88,7 @@ enum rc landing__leave(struct landing *landing, enum rc rc); /* returns rc */
 enum rc landing__key_find(struct ns *ns, struct bytes name, struct key *ret_key,
                           struct err *err) NODISCARD;
 void landing__waiters_wake(struct land_waiter **list);
+void landing__waiter_add(struct land_waiter **list, struct land_waiter *waiter, struct task *task);
 /* lander.c */
 enum rc lander_new(struct land_rule *rule, struct lander **ret_lander, struct err *err) NODISCARD;
 void lander_free(struct lander *lander);
@@ -97,7 +110,18 @@ void lifts_rule_gone(struct land_rule *rule);
  * RC_OK: SQL has it not, or not any more than is here. */
 enum rc lift_need(struct land_rule *rule, const struct key *key, const struct bytes *field,
                   struct err *err) NODISCARD;
-/* Marks of this key are leaving: what a lift has read may be older. Or its copy goes: what a lift
- * has applied goes with it. */
+/* Marks of this key, or of this field, are leaving: what a lift has read may be older, and what was
+ * absent may be there. */
+void lift_landed(struct landing *landing, const struct ns *ns, struct bytes key,
+                 const struct bytes *field);
+/* The copy of this key goes: what a lift has applied goes with it. */
 void lift_stale(struct landing *landing, const struct ns *ns, struct bytes key);
 void lifts_stale(struct landing *landing, const struct ns *ns); /* all of the namespace */
+
+/* verify.c */
+void verifies_rule_gone(const struct land_rule *rule); /* its lifter has ended */
+void verifies_marked(struct landing *landing, const struct land_rule *rule, struct bytes key);
+
+/* watch.c */
+void watch_start(struct landing *landing); /* there is a rule */
+void watch_end(struct landing *landing);

@@ -9,7 +9,9 @@
  *   (2) What is applied is what SQL had after the last mark of the key had left: a lift that saw a
  *       mark leave is stale, and asks again.
  *   (3) A field that is here, or has a mark, or whose owner has one, is left as it is.
- *   (4) LSNs given from now on are above every version that was applied. */
+ *   (4) LSNs given from now on are above every version that was applied.
+ *   (5) A copy that went away between two steps is applied anew, from the first row: it could not
+ * be called complete. */
 #include <stdlib.h>
 
 #define XXH_INLINE_ALL
@@ -49,7 +51,8 @@ struct lift {
     /* the answer */
     struct lift_rows rows;
     size_t applied;
-    bool left_nothing; /* no such key after it: SQL has none, or all of it was removed here */
+    bool has_copy; /* after the last step the key was here, as this object */
+    uint8_t copy[KEY_ID_BYTES];
     enum rc rc;
     struct err err;
     uint64_t start_ns;
@@ -146,6 +149,14 @@ static void absence_note(struct landing *landing, const struct ns *ns, struct by
     struct absence *slot = absence_slot(absences, hash);
     absences->used += slot->until_ms == 0;
     *slot = (struct absence){hash, landing->kv->now_ms + LAND_ABSENT_MS};
+}
+
+static void absence_forget(struct landing *landing, const struct ns *ns, struct bytes key,
+                           const struct bytes *field)
+{
+    struct absence *slot = absence_slot(&landing->absences, absence_hash(landing, ns, key, field));
+    if (slot->until_ms != 0)
+        slot->until_ms = 1; /* over, and still in the way of those behind it */
 }
 
 void lifts_forget_absence(struct landing *landing)
@@ -248,7 +259,6 @@ static enum rc whole_apply(struct lift *lift, const struct dirty_table *table,
     struct key key;
     bool marked = false;
     enum rc rc = key_write(lift->ns, lift->key, KEY_ANY, &key, err);
-    lift->left_nothing = rc == RC_OK && !key.exists;
     if (rc != RC_OK || !key.exists || key.meta.type != TYPE_HASH)
         return rc;
     bool keep = lift->rule->spec->keep_ms > 0 && key.meta.expire_ms == 0;
@@ -283,29 +293,66 @@ static enum rc dead_outlives(const struct lift *lift, const struct dirty_table *
     return rc == RC_OK ? key_save(&key, extra, err) : rc;
 }
 
+/* (5): what steps before this one have brought is still here. */
+static bool copy_is_same(const struct lift *lift, const struct key *key)
+{
+    return key->exists == lift->has_copy &&
+           (!key->exists || memcmp(key->meta.id, lift->copy, KEY_ID_BYTES) == 0);
+}
+
+static enum rc copy_note(struct lift *lift, struct err *err)
+{
+    struct key key;
+    enum rc rc = key_write(lift->ns, lift->key, KEY_ANY, &key, err);
+    if (rc != RC_OK)
+        return rc;
+    lift->has_copy = key.exists;
+    if (key.exists)
+        memcpy(lift->copy, key.meta.id, KEY_ID_BYTES);
+    return RC_OK;
+}
+
+/* Up to a step of them. All that is cold is asked for at once. */
+static enum rc step_apply(struct lift *lift, size_t *at, struct err *err)
+{
+    bool cold = false;
+    for (size_t n = 0; n < LAND_STEP_FIELDS && *at < lift->rows.count; n++, (*at)++) {
+        enum rc rc = row_apply(lift, &lift->rows.row[*at], err);
+        cold = cold || rc == RC_COLD;
+        if (rc != RC_OK && rc != RC_COLD)
+            return rc;
+    }
+    return cold ? RC_COLD : RC_OK;
+}
+
 /* A step of them. The owner's mark says that all of SQL is older than what is here. */
 static enum rc rows_apply(struct lift *lift, size_t *at, struct err *err)
 {
     struct land_rule *rule = lift->rule;
     struct dirty_table table = land_rule_table(rule, address_table(rule->spec, lift->key));
     struct buf *owner = &rule->landing->owner;
+    struct key key;
     bool marked;
     buf_cut(owner, 0);
     if (!address_entry_add(&lift->address, BYTES(""), owner))
         return err_set(err, RC_NOMEM, "could not allocate memory for an entry");
     enum rc rc = dirty_find(&table, buf_bytes(owner), &marked, NULL, err);
+    if (rc == RC_OK)
+        rc = dead_outlives(lift, &table, buf_bytes(owner), err);
+    if (rc == RC_OK)
+        rc = key_write(lift->ns, lift->key, KEY_ANY, &key, err);
+    if (rc == RC_OK && *at > 0 && !copy_is_same(lift, &key))
+        *at = 0;
     if (rc == RC_OK && marked)
         *at = lift->rows.count;
     if (rc == RC_OK)
-        rc = dead_outlives(lift, &table, buf_bytes(owner), err);
-    for (size_t n = 0; rc == RC_OK && *at < lift->rows.count; n++) {
-        if (n == LAND_STEP_FIELDS)
-            return RC_WAIT;
-        rc = row_apply(lift, &lift->rows.row[*at], err);
-        *at += rc == RC_OK;
-    }
-    /* The buffer of the owner's part was used for nothing else meanwhile. */
-    return rc == RC_OK ? whole_apply(lift, &table, buf_bytes(owner), err) : rc;
+        rc = step_apply(lift, at, err);
+    bool more = *at < lift->rows.count;
+    if (rc == RC_OK && !more)
+        rc = whole_apply(lift, &table, buf_bytes(owner), err);
+    if (rc == RC_OK)
+        rc = copy_note(lift, err);
+    return rc == RC_OK && more ? RC_WAIT : rc;
 }
 
 /* It is not a change of the key: nobody hears of it. */
@@ -384,8 +431,10 @@ static enum rc lift_run(struct task *task, struct store *store, struct err *err)
 static void absences_note(struct lift *lift)
 {
     struct landing *landing = lift->rule->landing;
+    if (lift->stale) /* a mark left after the last row was applied */
+        return;
     if (lift->whole) {
-        if (lift->left_nothing)
+        if (!lift->has_copy)
             absence_note(landing, lift->ns, lift->key, NULL);
         return;
     }
@@ -526,6 +575,14 @@ void lifts_stale(struct landing *landing, const struct ns *ns)
     while (cursor != 0);
 }
 
+void lift_landed(struct landing *landing, const struct ns *ns, struct bytes key,
+                 const struct bytes *field)
+{
+    absence_forget(landing, ns, key, field);
+    if (!field)
+        lift_stale(landing, ns, key);
+}
+
 bool landing_wait(struct landing *landing, struct land_waiter *waiter, struct task *task)
 {
     struct lift *lift = landing->wanted;
@@ -535,13 +592,7 @@ bool landing_wait(struct landing *landing, struct land_waiter *waiter, struct ta
     land_waiter_end(waiter);
     if (waiter->since_ms == 0)
         waiter->since_ms = landing->kv->now_ms;
-    waiter->task = task;
-    waiter->list = &lift->waiters;
-    waiter->next = lift->waiters;
-    waiter->prev = NULL;
-    if (lift->waiters)
-        lift->waiters->prev = waiter;
-    lift->waiters = waiter;
+    landing__waiter_add(&lift->waiters, waiter, task);
     return true;
 }
 

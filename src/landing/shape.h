@@ -94,6 +94,12 @@ void lift_rows_done(struct lift_rows *rows);
 enum rc shape_lift(struct shape_db *db, const struct address *address, const struct bytes *field,
                    size_t field_count, struct lift_rows *to, struct err *err) NODISCARD;
 
+/* The same of several owners at once, a query a table: rows as they come, the owner by its place in
+ * `address`. Nothing is held in memory. After an error some rows may have been given. */
+typedef enum rc shape_row_fn(void *arg, size_t owner, const struct lift_row *row, struct err *err);
+enum rc shape_lift_many(struct shape_db *db, const struct address *const *address, size_t count,
+                        shape_row_fn *fn, void *arg, struct err *err) NODISCARD;
+
 /* LAND.EXPLAIN: statements that land this batch, and those that lift its first owner, a line each.
  */
 enum rc shape_explain(struct shape_db *db, struct land_batch *batch, struct buf *to,

@@ -257,10 +257,21 @@ static void table_imagine(struct shape_db *db, const struct slice *slice)
     db->columns = table;
 }
 
+/* What an owner's mark empties are all other columns, also those that somebody has added since. */
+static bool any_sweeps(const struct slice *slice, size_t count)
+{
+    for (size_t i = 0; i < count; i++)
+        if (slice[i].sweep && slice[i].owner->exists)
+            return true;
+    return false;
+}
+
 enum rc columns_changes(struct shape_db *db, const struct slice *slice, size_t count,
                         struct change_list *list, struct err *err)
 {
     enum rc rc = RC_OK;
+    if (!db->explaining && any_sweeps(slice, count))
+        columns_forget(db);
     if (db->explaining && !db->columns)
         table_imagine(db, slice);
     rc = table_get(db, true, err);
@@ -284,15 +295,11 @@ enum rc columns_changes(struct shape_db *db, const struct slice *slice, size_t c
 
 /* ---- lifting ---- */
 
-struct lift_take {
-    const struct sink_table *table;
-    struct lift_rows *to;
-};
-
-static enum rc lift_take(void *arg, const struct sink_cell *cell, struct err *err)
+/* Every column of a row that is a field and not NULL, unless the row is deleted. */
+static enum rc row_fields(const struct sink_table *table, const struct sink_cell *cell,
+                          enum rc (*fn)(void *arg, const struct lift_row *row, struct err *err),
+                          void *arg, struct err *err)
 {
-    const struct lift_take *take = arg;
-    const struct sink_table *table = take->table;
     size_t is_del = column_find(table, own_column[1].name);
     size_t up_version = column_find(table, own_column[0].name);
     uint64_t version = 0;
@@ -308,15 +315,32 @@ static enum rc lift_take(void *arg, const struct sink_cell *cell, struct err *er
         if (cell[i].kind == SINK_INT)
             value = bytes_of(
                 text, (size_t)snprintf(text, sizeof text, "%lld", (long long)cell[i].number));
-        enum rc rc = lift_row_add(take->to, table->column[i].name, value, version, err);
+        const struct lift_row row = {table->column[i].name, value, version};
+        enum rc rc = fn(arg, &row, err);
         if (rc != RC_OK)
             return rc;
     }
     return RC_OK;
 }
 
-static struct sink_query lift_query(const struct sink_table *table, const struct address *address,
-                                    struct arena *arena)
+struct lift_take {
+    const struct sink_table *table;
+    struct lift_rows *to;
+};
+
+static enum rc lift_field(void *arg, const struct lift_row *row, struct err *err)
+{
+    return lift_row_add(arg, row->field, row->value, row->version, err);
+}
+
+static enum rc lift_take(void *arg, const struct sink_cell *cell, struct err *err)
+{
+    const struct lift_take *take = arg;
+    return row_fields(take->table, cell, lift_field, take->to, err);
+}
+
+static struct sink_query lift_query(const struct sink_table *table, const struct bytes *id,
+                                    size_t id_count, struct arena *arena)
 {
     size_t *column = arena_alloc_array(arena, table->column_count, sizeof *column);
     for (size_t i = 0; i < table->column_count; i++)
@@ -324,21 +348,62 @@ static struct sink_query lift_query(const struct sink_table *table, const struct
     return (struct sink_query){.table = table,
                                .column = column,
                                .column_count = table->column_count,
-                               .value = &address->id,
-                               .value_count = 1};
+                               .value = id,
+                               .value_count = id_count};
 }
 
 enum rc columns_lift(struct shape_db *db, const struct address *address, struct lift_rows *to,
                      struct err *err)
 {
     struct arena arena;
+    /* Landers add columns, and so do people: one that is not asked for is a field that is lost to
+     * the clients, because the copy counts as complete. */
+    columns_forget(db);
     enum rc rc = table_get(db, false, err);
     if (rc != RC_OK)
         return rc;
     arena_init(&arena);
     struct lift_take take = {.table = db->columns, .to = to};
-    struct sink_query query = lift_query(db->columns, address, &arena);
+    struct sink_query query = lift_query(db->columns, &address->id, 1, &arena);
     rc = sink_select(db->sink, &query, lift_take, &take, err);
+    arena_done(&arena);
+    return rc;
+}
+
+struct many_row {
+    const struct many *many;
+    size_t owner;
+};
+
+static enum rc many_field(void *arg, const struct lift_row *row, struct err *err)
+{
+    const struct many_row *at = arg;
+    return at->many->fn(at->many->arg, at->owner, row, err);
+}
+
+static enum rc many_take(void *arg, const struct sink_cell *cell, struct err *err)
+{
+    const struct many *many = arg;
+    const struct many_owner *owner = many_find(many, &cell[0]);
+    struct many_row row = {.many = many};
+    if (!owner)
+        return RC_OK;
+    row.owner = owner->owner;
+    return row_fields(many->table, cell, many_field, &row, err);
+}
+
+enum rc columns_lift_many(struct shape_db *db, struct many *many, const struct bytes *value,
+                          struct err *err)
+{
+    struct arena arena;
+    columns_forget(db); /* whoever compares wants the columns of now */
+    enum rc rc = table_get(db, false, err);
+    if (rc != RC_OK)
+        return rc;
+    arena_init(&arena);
+    many->table = db->columns;
+    struct sink_query query = lift_query(db->columns, value, many->count, &arena);
+    rc = sink_select(db->sink, &query, many_take, many, err);
     arena_done(&arena);
     return rc;
 }
@@ -348,7 +413,7 @@ enum rc columns_lift_text(struct shape_db *db, const struct address *address, st
 {
     struct arena arena;
     arena_init(&arena);
-    struct sink_query query = lift_query(db->columns, address, &arena);
+    struct sink_query query = lift_query(db->columns, &address->id, 1, &arena);
     enum rc rc = sink_query_text(db->sink, &query, to, err);
     arena_done(&arena);
     return rc;

@@ -42,6 +42,26 @@ enum rc object_lift(struct shape_db *db, const struct address *address, const st
                     size_t field_count, struct lift_rows *to, struct err *err) NODISCARD;
 enum rc columns_lift(struct shape_db *db, const struct address *address, struct lift_rows *to,
                      struct err *err) NODISCARD;
+/* shape_many.c: owners of one table, in byte order of what SQL calls them. */
+struct many_owner {
+    const struct address *address;
+    struct bytes id; /* query_all_key, or the key column */
+    size_t owner;    /* its place in the caller's list */
+};
+struct many {
+    const struct many_owner *owner;
+    size_t count;
+    shape_row_fn *fn;
+    void *arg;
+    const struct sink_table *table; /* shape columns */
+};
+/* Which of them has this id; NULL: none. */
+const struct many_owner *many_find(const struct many *many, const struct sink_cell *id);
+/* `value` holds the ids. RC_NOT_FOUND: there is no such table. */
+enum rc object_lift_many(struct shape_db *db, struct many *many, const struct bytes *value,
+                         struct err *err) NODISCARD;
+enum rc columns_lift_many(struct shape_db *db, struct many *many, const struct bytes *value,
+                          struct err *err) NODISCARD;
 /* What is known of tables may be wrong: it is asked for again. */
 void object_forget(struct shape_db *db);
 void columns_forget(struct shape_db *db);

@@ -357,6 +357,37 @@ enum rc object_lift(struct shape_db *db, const struct address *address, const st
     return rc;
 }
 
+static enum rc many_take(void *arg, const struct sink_cell *cell, struct err *err)
+{
+    const struct many *many = arg;
+    const struct many_owner *owner = many_find(many, &cell[4]);
+    bool is_deleted = cell[3].kind == SINK_INT && cell[3].number != 0;
+    if (!owner || is_deleted || cell[0].kind != SINK_BYTES || cell[1].kind != SINK_BYTES)
+        return RC_OK;
+    struct lift_row row = {.field = cell[0].bytes, .value = cell[1].bytes};
+    if (cell[2].kind == SINK_INT && cell[2].number > 0)
+        row.version = (uint64_t)cell[2].number;
+    return many->fn(many->arg, owner->owner, &row, err);
+}
+
+enum rc object_lift_many(struct shape_db *db, struct many *many, const struct bytes *value,
+                         struct err *err)
+{
+    static const size_t column[] = {OBJECT_KEY, OBJECT_VALUE, OBJECT_UP_VERSION, OBJECT_IS_DEL,
+                                    OBJECT_QUERY_ALL_KEY};
+    const struct sink_table *table;
+    enum rc rc = table_get(db, many->owner->address, false, &table, err);
+    if (rc != RC_OK)
+        return rc;
+    const struct sink_query query = {.table = table,
+                                     .column = column,
+                                     .column_count = ARRAY_LEN(column),
+                                     .where = OBJECT_QUERY_ALL_KEY,
+                                     .value = value,
+                                     .value_count = many->count};
+    return sink_select(db->sink, &query, many_take, many, err);
+}
+
 enum rc object_lift_text(struct shape_db *db, const struct address *address, struct buf *to,
                          struct err *err)
 {

@@ -127,6 +127,16 @@ static bool conn_parse(struct server *server, struct conn *conn)
     return true;
 }
 
+/* The next batch begins with it, and has as much room as it needs. */
+static void queue_first(struct server *server, struct conn *conn)
+{
+    conn->queued = true;
+    conn->queued_next = server->queued_first;
+    server->queued_first = conn;
+    if (!server->queued_last)
+        server->queued_last = conn;
+}
+
 static void batch_fill(struct server *server)
 {
     server->call_count = server->call_next = server->arg_count = 0;
@@ -139,9 +149,14 @@ static void batch_fill(struct server *server)
             server->queued_last = NULL;
         conn->queued = false;
         conn->held_back = conn_can_run(conn) && conn_is_full(conn);
-        if (conn_can_run(conn) && !conn->held_back && conn_parse(server, conn))
-            server__conn_queue(conn);
+        bool more = conn_can_run(conn) && !conn->held_back && conn_parse(server, conn);
         server__conn_touch(conn);
+        if (more && conn->parsed) { /* its arguments found no room behind those of others */
+            queue_first(server, conn);
+            return;
+        }
+        if (more)
+            server__conn_queue(conn);
     }
 }
 
@@ -178,6 +193,27 @@ static void batch_prefetch_rows(struct server *server)
         store_prefetch_rows(server->store, row, count);
 }
 
+/* A change of a landed hash marks it: another tree, as large as what has not landed. */
+static void batch_prefetch_marks(struct server *server)
+{
+    struct land_mark_row mark[BATCH_CALLS_MAX];
+    struct store_row row[BATCH_CALLS_MAX];
+    size_t count = 0;
+    for (size_t i = 0; i < server->call_count; i++) {
+        const struct call *call = &server->call[i];
+        const unsigned wanted = CMD_ROW2 | CMD_WRITE;
+        if (call->cmd && (call->cmd->flags & wanted) == wanted && call->argc > 2 &&
+            call->conn->ns->landed &&
+            landing_mark_row(server->landing, call->conn->ns, call->argv[1], call->argv[2],
+                             &mark[count])) {
+            row[count] = mark[count].row;
+            count++;
+        }
+    }
+    if (count > 1)
+        store_prefetch_rows(server->store, row, count);
+}
+
 static void batch_prefetch(struct server *server)
 {
     struct store_group group[PREFETCH_KEYS_MAX];
@@ -198,8 +234,11 @@ static void batch_prefetch(struct server *server)
     }
     if (count > 1)
         store_prefetch(server->store, group, count);
-    if (server->call_count > 1)
+    if (server->call_count > 1) {
         batch_prefetch_rows(server);
+        if (landing_rule_next(server->landing, NULL))
+            batch_prefetch_marks(server);
+    }
 }
 
 /* ---- running ---- */

@@ -161,10 +161,14 @@ static void add_memory_allocator(struct info *info, uint64_t resident)
 {
     struct mem_stats mem;
     mem_stats(&mem);
-    add(info, "allocator_allocated", mem.allocated_bytes);
-    add(info, "allocator_active", mem.active_bytes);
-    add_ratio(info, "allocator_frag_ratio", mem.active_bytes, mem.allocated_bytes);
-    add(info, "allocator_frag_bytes", mem.active_bytes - mem.allocated_bytes);
+    if (mem.allocated_bytes > 0) { /* a sanitizer's allocator tells nothing */
+        add(info, "allocator_allocated", mem.allocated_bytes);
+        add(info, "allocator_active", mem.active_bytes);
+        add_ratio(info, "allocator_frag_ratio", mem.active_bytes, mem.allocated_bytes);
+        add(info, "allocator_frag_bytes", mem.active_bytes - mem.allocated_bytes);
+        add_ratio(info, "mem_fragmentation_ratio", resident, mem.allocated_bytes);
+        add_int(info, "mem_fragmentation_bytes", (int64_t)(resident - mem.allocated_bytes));
+    }
     if (mem.resident_bytes > 0) {
         add(info, "allocator_resident", mem.resident_bytes);
         add_ratio(info, "allocator_rss_ratio", mem.resident_bytes, mem.active_bytes);
@@ -172,8 +176,6 @@ static void add_memory_allocator(struct info *info, uint64_t resident)
         add_ratio(info, "rss_overhead_ratio", resident, mem.resident_bytes);
         add_int(info, "rss_overhead_bytes", (int64_t)(resident - mem.resident_bytes));
     }
-    add_ratio(info, "mem_fragmentation_ratio", resident, mem.allocated_bytes);
-    add_int(info, "mem_fragmentation_bytes", (int64_t)(resident - mem.allocated_bytes));
 #ifdef TERRACE_JEMALLOC
     add_text(info, "mem_allocator", "jemalloc");
 #else
@@ -426,6 +428,45 @@ static void add_tiers(struct info *info)
     add(info, "engine_compacting", stats->pressure.compacting);
 }
 
+/* Totals of all rules; LAND.STATUS has them one by one. */
+static void add_landing(struct info *info)
+{
+    const struct landing *landing = info->server->landing;
+    struct land_status sum = {0}, one;
+    struct land_rule *rule = NULL;
+    uint64_t rules = 0, failing = 0, marked = 0, saving = 0, errors = 0;
+    size_t tables;
+    const struct land_count *table = landing_counts(landing, &tables);
+    while ((rule = landing_rule_next(landing, rule))) {
+        land_rule_status(rule, &one);
+        rules++;
+        failing += one.trouble[0] != 0;
+        sum.landed_rows += one.landed_rows;
+        sum.refused_rows += one.refused_rows;
+        sum.batches += one.batches;
+        sum.failures += one.failures;
+        sum.lifts += one.lifts;
+        sum.lifted_rows += one.lifted_rows;
+        sum.lift_failures += one.lift_failures;
+    }
+    for (size_t i = 0; i < tables; i++) {
+        marked += table[i].marked;
+        saving += table[i].saving;
+        errors += table[i].errors;
+    }
+    add(info, "landing_rules", rules);
+    add(info, "landing_rules_failing", failing);
+    add(info, "landing_backlog", marked + saving);
+    add(info, "landing_errors", errors);
+    add(info, "landing_landed_rows", sum.landed_rows);
+    add(info, "landing_refused_rows", sum.refused_rows);
+    add(info, "landing_batches", sum.batches);
+    add(info, "landing_failures", sum.failures);
+    add(info, "landing_lifts", sum.lifts);
+    add(info, "landing_lifted_rows", sum.lifted_rows);
+    add(info, "landing_lift_failures", sum.lift_failures);
+}
+
 static void add_keyspace(struct info *info)
 {
     const struct kv *kv = &info->server->kv;
@@ -454,6 +495,7 @@ static const struct {
     {"replication", "Replication", add_replication, false},
     {"cpu", "CPU", add_cpu, false},
     {"tiers", "Tiers", add_tiers, false},
+    {"landing", "Landing", add_landing, false},
     {"commandstats", "Commandstats", add_commandstats, true},
     {"cluster", "Cluster", add_cluster, false},
     {"keyspace", "Keyspace", add_keyspace, false},

@@ -128,6 +128,8 @@ static void ear_free(struct server *server, struct key_ear *ear)
 /* To the first from `at` on that wants what is there; one whose time is over cannot run. */
 static void turn_give(struct server *server, struct key_ear *ear, struct key_listener *at)
 {
+    if (ear->ready == 0)
+        return;
     for (; at; at = at->next) {
         struct request *request = at->owner;
         if (!(at->wants & ear->ready) || request->task.state == TASK_ENDED)

@@ -123,6 +123,111 @@ static void add_commands(struct metrics *to, const struct server *server)
     }
 }
 
+/* ---- landing ---- */
+
+#define OF_STATUS(member) offsetof(struct land_status, member)
+#define NO_DIVISOR 1
+static const struct {
+    const char *name, *type, *help;
+    size_t member;    /* of struct land_status, a uint64_t */
+    uint64_t divisor; /* nanoseconds to microseconds */
+} land_metrics[] = {
+    {"landing_rows_total", "counter", "Rows landed.", OF_STATUS(landed_rows), NO_DIVISOR},
+    {"landing_refused_rows_total", "counter", "Rows the database refused.", OF_STATUS(refused_rows),
+     NO_DIVISOR},
+    {"landing_rows_per_second", "gauge", "Rows a second of the last pass that landed any.",
+     OF_STATUS(rows_per_s), NO_DIVISOR},
+    {"landing_batches_total", "counter", "Batches landed; rows by batches is their size.",
+     OF_STATUS(batches), NO_DIVISOR},
+    {"landing_failures_total", "counter", "Batches that found the database away.",
+     OF_STATUS(failures), NO_DIVISOR},
+    {"landing_sql_microseconds_total", "counter", "Time of SQL in batches.", OF_STATUS(sql_ns),
+     1000},
+    {"landing_lifts_total", "counter", "Queries for what was not here.", OF_STATUS(lifts),
+     NO_DIVISOR},
+    {"landing_lifted_rows_total", "counter", "Fields they brought.", OF_STATUS(lifted_rows),
+     NO_DIVISOR},
+    {"landing_lift_failures_total", "counter", "Lifts that failed.", OF_STATUS(lift_failures),
+     NO_DIVISOR},
+    {"landing_lift_microseconds_total", "counter", "Time of lifts.", OF_STATUS(lift_ns), 1000},
+    {"landing_hits_total", "counter", "Lookups answered here.", OF_STATUS(hits), NO_DIVISOR},
+    {"landing_misses_total", "counter", "Lookups that needed a lift.", OF_STATUS(misses),
+     NO_DIVISOR},
+    {"landing_absent_total", "counter", "Lookups of what SQL is known not to have.",
+     OF_STATUS(absences), NO_DIVISOR},
+};
+
+static void add_rule(struct metrics *to, const char *name, const struct land_rule *rule,
+                     uint64_t value)
+{
+    to->failed = to->failed || !buf_printf(to->to, "terrace_%s{rule=\"%s\"} %" PRIu64 "\n", name,
+                                           land_rule_spec(rule)->name, value);
+}
+
+static uint64_t status_value(const struct land_rule *rule, size_t metric)
+{
+    struct land_status status;
+    uint64_t value;
+    land_rule_status(rule, &status);
+    memcpy(&value, (const char *)&status + land_metrics[metric].member, sizeof value);
+    return value / land_metrics[metric].divisor;
+}
+
+static void add_landing_rules(struct metrics *to, const struct server *server)
+{
+    const struct landing *landing = server->landing;
+    struct land_rule *rule = NULL;
+    for (size_t i = 0; i < ARRAY_LEN(land_metrics); i++) {
+        head(to, land_metrics[i].name, land_metrics[i].type, land_metrics[i].help);
+        while ((rule = landing_rule_next(landing, rule)))
+            add_rule(to, land_metrics[i].name, rule, status_value(rule, i));
+    }
+    head(to, "landing_failing", "gauge", "1: the database is away, or the last pass failed.");
+    while ((rule = landing_rule_next(landing, rule))) {
+        struct land_status status;
+        land_rule_status(rule, &status);
+        add_rule(to, "landing_failing", rule, status.trouble[0] != 0);
+    }
+    head(to, "landing_oldest_dirty_milliseconds", "gauge",
+         "For how long the oldest change of this run has been waiting.");
+    while ((rule = landing_rule_next(landing, rule))) {
+        struct land_status status;
+        uint64_t now_ms = server->kv.now_ms;
+        land_rule_status(rule, &status);
+        bool waits = status.oldest_ms != 0 && status.oldest_ms < now_ms;
+        add_rule(to, "landing_oldest_dirty_milliseconds", rule,
+                 waits ? now_ms - status.oldest_ms : 0);
+    }
+}
+
+/* Dirty tables belong to a database: all its rules share them. */
+static void add_landing_tables(struct metrics *to, const struct server *server)
+{
+    static const struct {
+        const char *name, *help;
+        size_t member;
+    } part[] = {
+        {"landing_dirty_entries", "Changes that wait in a dirty table.",
+         offsetof(struct land_count, marked)},
+        {"landing_saving_entries", "Changes that are being landed.",
+         offsetof(struct land_count, saving)},
+        {"landing_error_entries", "Changes the database refused.",
+         offsetof(struct land_count, errors)},
+    };
+    size_t count;
+    const struct land_count *table = landing_counts(server->landing, &count);
+    for (size_t i = 0; i < ARRAY_LEN(part); i++) {
+        head(to, part[i].name, "gauge", part[i].help);
+        for (size_t n = 0; n < count; n++) {
+            uint64_t value;
+            memcpy(&value, (const char *)&table[n] + part[i].member, sizeof value);
+            to->failed = to->failed ||
+                         !buf_printf(to->to, "terrace_%s{db=\"%u\",table=\"%u\"} %" PRIu64 "\n",
+                                     part[i].name, table[n].db, table[n].table, value);
+        }
+    }
+}
+
 bool metrics_add(struct server *server, struct buf *to)
 {
     struct metrics metrics = {.to = to};
@@ -134,5 +239,9 @@ bool metrics_add(struct server *server, struct buf *to)
     add_disk(&metrics, &stats);
     add_keys(&metrics, &server->kv);
     add_commands(&metrics, server);
+    if (landing_rule_next(server->landing, NULL)) {
+        add_landing_rules(&metrics, server);
+        add_landing_tables(&metrics, server);
+    }
     return !metrics.failed;
 }

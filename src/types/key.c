@@ -8,7 +8,6 @@
 
 enum {
     ROW_KEPT_BYTES = 64 * 1024, /* of kv->row, between two calls */
-    KEY_OUTLIVE_MS = 5000, /* a database may be away for hours: looked at again, not too often */
     EXPIRY_VALUE_BYTES = KEY_ID_BYTES + 1,
 };
 
@@ -365,7 +364,10 @@ enum rc key_save_or_remove(struct key *key, struct bytes extra, struct err *err)
 {
     if (key->meta.count > 0)
         return key_save(key, extra, err);
-    enum rc rc = rows_remove(key, err); /* landing has heard of every field */
+    /* Landing has heard of every field, but not that there is nothing else to be asked for. */
+    enum rc rc = whole_change(key, true, false, err);
+    if (rc == RC_OK)
+        rc = rows_remove(key, err);
     key->exists = false;
     if (rc == RC_OK)
         key_changed(key, KV_EVENT_GENERIC, "del");
@@ -449,7 +451,7 @@ enum rc key_sweep(struct ns *ns, struct bytes name, uint64_t row_ms, struct err 
     if (rc != RC_OK)
         return rc;
     bool stale = key.saved_expire_ms != row_ms;
-    if (key.exists && key.meta.expire_ms != 0 && key.meta.expire_ms <= ns->kv->now_ms)
+    if (key.exists && key.saved_expire_ms != 0 && key.saved_expire_ms <= ns->kv->now_ms)
         return key_outlive(&key, row_ms, err);
     if (key.dead)
         rc = key_bury(&key, err);

@@ -37,6 +37,7 @@ struct key {
 enum { KEY_ANY = 0 };            /* whatever its type */
 enum { KEY_HASH_WHOLE = 1 };     /* a bit of the first byte of a hash's extra: key.whole */
 enum { KEY_DEADLINE_BYTES = 8 }; /* what an index row's suffix begins with */
+enum { KEY_OUTLIVE_MS = 5000 };  /* for so long a key whose time is over waits for its landing */
 
 /* For reading: counts hits and misses. type: an enum type_tag (TYPE_STRING: chunked ones as well)
  * or KEY_ANY. RC_OK: see key.exists. RC_WRONGTYPE, RC_COLD, RC_INVALID for a name over the limit.

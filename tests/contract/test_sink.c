@@ -62,6 +62,49 @@ TEST(a_kept_column_is_inserted_and_not_updated)
     sink_fix_each(keep_columns);
 }
 
+/* Lands (k, made = 0) with a version, and clears v and owner of rows where made was not 0. */
+static enum rc land_cleared(struct sink_fix *fix, const char *key, int64_t version)
+{
+    static const size_t places[] = {SMALL_K, SMALL_MADE, SMALL_VERSION};
+    static const enum sink_use uses[3] = {SINK_SET};
+    static const size_t clear[] = {SMALL_V, SMALL_OWNER};
+    const struct sink_cell cell[] = {
+        sink_fix_cell(key), sink_fix_cell("#0"), {.kind = SINK_INT, .number = version}};
+    const struct sink_change change = {.table = &sink_fix_small,
+                                       .kind = SINK_UPSERT,
+                                       .upsert = {.column = places,
+                                                  .use = uses,
+                                                  .column_count = 3,
+                                                  .cell = cell,
+                                                  .row_count = 1,
+                                                  .clear = clear,
+                                                  .clear_count = 2,
+                                                  .deleted = SMALL_MADE}};
+    return sink_land(fix->sink, &change, 1, &fix->err);
+}
+
+static void cleared_columns(struct sink_fix *fix)
+{
+    const char *rows[] = {"gone", "1", "#5",   "#1", "o",  "here", "1", "#5",
+                          "#0",   "o", "null", "1",  "#5", "-",    "o"};
+    create_small(fix);
+    ASSERT_OK(sink_fix_land(fix, &sink_fix_small, "k v up_version made owner", rows, 3), &fix->err);
+    ASSERT_OK(land_cleared(fix, "gone", 5), &fix->err); /* not newer: nothing changes */
+    ASSERT_STR(sink_fix_rows(fix, &sink_fix_small, "k v up_version made owner"),
+               "gone|1|#5|#1|o;here|1|#5|#0|o;null|1|#5|-|o");
+    ASSERT_OK(land_cleared(fix, "gone", 6), &fix->err);
+    ASSERT_OK(land_cleared(fix, "here", 6), &fix->err);
+    ASSERT_OK(land_cleared(fix, "null", 6), &fix->err);
+    ASSERT_OK(land_cleared(fix, "new", 6), &fix->err);
+    ASSERT_STR(sink_fix_rows(fix, &sink_fix_small, "k v up_version made owner"),
+               "gone|-|#6|#0|-;here|1|#6|#0|o;new|-|#6|#0|-;null|1|#6|#0|o");
+}
+
+TEST(a_removed_row_does_not_get_its_old_values_back)
+{
+    sink_fix_each(cleared_columns);
+}
+
 static struct sink_change sweep_of(const char *owner, int64_t version, const struct sink_cell *cell,
                                    const size_t *column)
 {

@@ -3,6 +3,7 @@ import http.client
 import re
 import socket
 import threading
+import time
 
 import pytest
 
@@ -10,7 +11,8 @@ from conftest import start_refused
 from diff.servers import free_port
 from talk import Link
 
-SAMPLE = re.compile(r'^([a-zA-Z_:][a-zA-Z0-9_:]*)(\{[a-z]+="[^"\\\n]*"\})? (\d+)$')
+LABEL = r'[a-z]+="[^"\\\n]*"'
+SAMPLE = re.compile(rf'^([a-zA-Z_:][a-zA-Z0-9_:]*)(\{{{LABEL}(?:,{LABEL})*\}})? (\d+)$')
 
 
 @pytest.fixture
@@ -103,6 +105,68 @@ def test_values_are_those_of_info(web):
                         ("terrace_flush_units_total", "flush_units"),
                         ("terrace_cold_reads_total", "cold_reads")):
         assert values[name] == int(info[field]), name
+
+
+def wait_for_metrics(web, condition):
+    """The counts of dirty tables are read once a second."""
+    end = time.monotonic() + 20
+    while True:
+        values = metrics_of(fetch(web)[1])
+        if condition(values):
+            return values
+        assert time.monotonic() < end, values
+        time.sleep(0.05)
+
+
+def test_landing_is_shown_by_rule_and_table(web, tmp_path):
+    link = Link(web)
+    assert not [name for name in metrics_of(fetch(web)[1]) if "landing" in name]
+    link.say(f"LAND.RULE ADD one user:* sqlite:{tmp_path}/one.db shape columns table t key id "
+             "delay 3600000 tables 2",
+             f"LAND.RULE ADD two item:* sqlite:{tmp_path}/two.db shape columns table t key id "
+             "delay 3600000 tables 2 db 3")
+    time.sleep(0.1)  # their first passes
+    link.say("HSET user:1 name ann", "HSET user:2 name bob", "HSET user:2 name cyd")
+
+    def dirty(values, db):
+        return sum(values.get(f'terrace_landing_dirty_entries{{db="{db}",table="{n}"}}', 0)
+                   for n in range(2))
+
+    values = wait_for_metrics(web, lambda values: dirty(values, 0) == 2)
+    assert dirty(values, 3) == 0
+    assert values['terrace_landing_oldest_dirty_milliseconds{rule="one"}'] > 0
+    assert values['terrace_landing_oldest_dirty_milliseconds{rule="two"}'] == 0
+    assert values['terrace_landing_rows_total{rule="one"}'] == 0
+    link.say("LAND.FLUSH", "HGETALL user:1", "HGETALL user:1", "HGETALL user:9")
+    values = wait_for_metrics(web, lambda values: dirty(values, 0) == 0)
+    for name, value in (("rows", 2), ("refused_rows", 0), ("failures", 0), ("lifts", 2),
+                        ("lift_failures", 0), ("misses", 2)):
+        assert values[f'terrace_landing_{name}_total{{rule="one"}}'] == value, name
+    for name in ("batches", "sql_microseconds", "lift_microseconds", "hits"):
+        assert values[f'terrace_landing_{name}_total{{rule="one"}}'] > 0, name
+    assert values['terrace_landing_failing{rule="one"}'] == 0
+    assert values['terrace_landing_oldest_dirty_milliseconds{rule="one"}'] == 0
+    assert values['terrace_landing_rows_total{rule="two"}'] == 0
+    assert values['terrace_landing_error_entries{db="0",table="0"}'] == 0
+    info = dict(line.split(":", 1) for line in link.text("INFO", "landing").splitlines()
+                if ":" in line)
+    assert (info["landing_rules"], info["landing_landed_rows"], info["landing_lifts"],
+            info["landing_backlog"]) == ("2", "2", "2", "0")
+
+
+def test_a_database_that_is_away_is_shown(web, tmp_path):
+    link = Link(web)
+    (tmp_path / "dir.db").mkdir()
+    link.say(f"LAND.RULE ADD one user:* sqlite:{tmp_path}/dir.db shape columns table t key id",
+             "HSET user:1 name ann", "LAND.FLUSH")
+    values = wait_for_metrics(web, lambda values: sum(
+        values[name] for name in values if name.startswith("terrace_landing_dirty_entries{")
+        or name.startswith("terrace_landing_saving_entries{")) == 1)
+    assert values['terrace_landing_failing{rule="one"}'] == 1
+    assert values['terrace_landing_failures_total{rule="one"}'] >= 1
+    assert "landing_rules_failing:1" in link.text("INFO", "landing")
+    link.say("LAND.RULE DEL one FORCE")
+    assert not [name for name in metrics_of(fetch(web)[1]) if "landing_" in name]
 
 
 @pytest.mark.parametrize("path", ["/", "/metrics/", "/metric", "/metricsx", "/%2e%2e/etc/passwd", "/x?y"])

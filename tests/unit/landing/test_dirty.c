@@ -12,7 +12,7 @@ struct call {
     struct dirty dirty;
     struct dirty_table table;
     struct bytes entry;
-    bool removed, found, take_over;
+    bool removed, found, left, take_over;
     enum dirty_part part;
     uint64_t version;
     struct bytes token;
@@ -48,7 +48,7 @@ static enum rc run_remove(struct kv_fix *fix, void *arg)
 static enum rc run_snapshot(struct kv_fix *fix, void *arg)
 {
     struct call *call = arg;
-    return dirty_snapshot(&call->table, &call->found, &fix->err);
+    return dirty_snapshot(&call->table, &call->found, &call->left, &fix->err);
 }
 
 static enum rc run_find_owner(struct kv_fix *fix, void *arg)
@@ -127,11 +127,11 @@ TEST(a_snapshot_that_is_not_finished_is_left_alone)
     ASSERT_TRUE(!call.found);
     ASSERT_OK(kv_fix_run(&fix, run_mark, &call), &fix.err);
     ASSERT_OK(kv_fix_run(&fix, run_snapshot, &call), &fix.err);
-    ASSERT_TRUE(call.found);
+    ASSERT_TRUE(call.found && !call.left);
     call.entry = BYTES("a&b&c&d&g");
     ASSERT_OK(kv_fix_run(&fix, run_mark, &call), &fix.err); /* into a fresh table */
     ASSERT_OK(kv_fix_run(&fix, run_snapshot, &call), &fix.err);
-    ASSERT_TRUE(call.found);
+    ASSERT_TRUE(call.found && call.left);
     call.part = DIRTY_MARKED;
     ASSERT_OK(kv_fix_run(&fix, run_version, &call), &fix.err);
     call.part = DIRTY_SAVING;

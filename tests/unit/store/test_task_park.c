@@ -47,19 +47,47 @@ static enum rc work_cancel_other(struct work *work, struct store *store, struct 
 
 /* ---- waiting ---- */
 
-TEST(waiting_for_nothing_means_a_later_turn)
+TEST(waiting_for_nothing_means_a_later_turn_and_asks_for_it)
 {
     struct task_fix fix;
     struct work work = {0};
     task_fix_init(&fix);
     work_start(&fix, &work, 0, work_wait, "");
-    tasks_turn(fix.tasks);
+    ASSERT_TRUE(tasks_turn(fix.tasks)); /* nobody else would begin the next one */
     ASSERT_EQ(work.run_count, 1);
-    tasks_turn(fix.tasks);
+    ASSERT_TRUE(tasks_turn(fix.tasks));
     ASSERT_EQ(work.run_count, 2);
     ASSERT_EQ(work.done_count, 0);
+    ASSERT_FALSE(tasks_turn(fix.tasks));
+    ASSERT_EQ(work.done_count, 1);
+    task_fix_done(&fix);
+}
+
+static enum rc work_put_cold_event(struct work *work, struct store *store, struct err *err)
+{
+    enum rc rc = work_put(work, store, err);
+    if (work->run_count > 1 || rc != RC_OK)
+        return rc;
+    task_wait_event(&work->task);
+    return RC_COLD;
+}
+
+TEST(a_cold_task_that_wants_no_row_waits_undone_for_its_event)
+{
+    struct task_fix fix;
+    struct work work = {0};
+    task_fix_init(&fix);
+    work_start(&fix, &work, TASK_WRITES, work_put_cold_event, "a");
+    uint64_t before = store_commit_lsn(fix.store);
+    ASSERT_FALSE(tasks_turn(fix.tasks));
+    ASSERT_EQ(work.task.state, TASK_WAITING);
+    ASSERT_EQ(store_commit_lsn(fix.store), before);
+    tasks_turn(fix.tasks);
+    ASSERT_EQ(work.run_count, 1);
+    task_wake(&work.task);
     tasks_turn(fix.tasks);
     ASSERT_EQ(work.done_count, 1);
+    ASSERT_TRUE(store_commit_lsn(fix.store) > before);
     task_fix_done(&fix);
 }
 

@@ -1,0 +1,191 @@
+/* sync.c - LAND.SYNC: every field that is here is marked, as if it had just been written.
+ *
+ * Fields are marked, never owners: an owner's mark says that what is here is all there is, and
+ * would remove rows of SQL that were never lifted.
+ *
+ * Invariants:
+ *   (1) A commit marks at most LAND_STEP_FIELDS fields; where the walk stands changes only when the
+ *       commit is to stay, so a step that met something cold is done again from its start.
+ *   (2) A field that was marked since the start is left alone: a key may be met twice, and is
+ *       counted once unless it has landed in between. */
+#include "base/mem.h"
+#include "landing/keys_page.h"
+#include "landing/landing_int.h"
+
+#include "base/banned.h"
+
+struct land_sync {
+    const struct ns *ns; /* of the rule, which may be deleted and made anew between two steps */
+    uint64_t start_lsn;
+    struct keys_page page;
+    size_t at;        /* the key of the page that is next */
+    struct buf after; /* the last field of it that was looked at; empty: none */
+    uint64_t marked, skipped;
+};
+
+struct step { /* what a step has done so far: (1) */
+    struct land_sync *sync;
+    struct land_rule *rule;
+    struct bytes after; /* in the kv's arena */
+    size_t looked;
+    uint64_t marked, skipped;
+};
+
+struct land_sync *land_sync_new(const struct land_rule *rule)
+{
+    struct land_sync *sync = mem_zalloc(sizeof *sync);
+    sync->ns = rule->ns;
+    sync->start_lsn = store_last_lsn(rule->landing->kv->store);
+    keys_page_init(&sync->page);
+    buf_init(&sync->after, STORE_SUFFIX_BYTES_MAX);
+    return sync;
+}
+
+void land_sync_free(void *arg)
+{
+    struct land_sync *sync = arg;
+    if (!sync)
+        return;
+    keys_page_done(&sync->page);
+    buf_done(&sync->after);
+    mem_free(sync);
+}
+
+/* (2) */
+static enum rc is_marked_since(const struct step *step, const struct dirty_table *table,
+                               const struct address *address, struct bytes field, bool *ret_is,
+                               struct err *err)
+{
+    struct buf *entry = &step->rule->landing->entry;
+    *ret_is = false;
+    buf_cut(entry, 0);
+    if (!address_entry_add(address, field, entry))
+        return err_set(err, RC_NOMEM, "could not allocate memory for an entry");
+    for (enum dirty_part part = DIRTY_MARKED; part <= DIRTY_SAVING && !*ret_is; part++) {
+        uint64_t version;
+        enum rc rc = dirty_version(table, part, buf_bytes(entry), &version, err);
+        if (rc != RC_OK && rc != RC_NOT_FOUND)
+            return rc;
+        *ret_is = rc == RC_OK && version > step->sync->start_lsn;
+    }
+    return RC_OK;
+}
+
+/* RC_NOT_FOUND: nothing of this key can be landed, its table is another's. */
+static enum rc field_sync(struct step *step, const struct address *address, struct bytes key,
+                          struct bytes field, struct err *err)
+{
+    struct land_rule *rule = step->rule;
+    struct dirty_table table = land_rule_table(rule, address_table(rule->spec, key));
+    struct err ignored;
+    bool marked;
+    if (address_check_field(address, field, &ignored) != RC_OK) {
+        step->skipped++;
+        return RC_OK;
+    }
+    enum rc rc = is_marked_since(step, &table, address, field, &marked, err);
+    if (rc != RC_OK || marked)
+        return rc;
+    rc = land_mark(rule, key, field, err);
+    if (rc == RC_INVALID)
+        return RC_NOT_FOUND;
+    step->marked += rc == RC_OK;
+    return rc;
+}
+
+/* RC_WAIT: there are more fields, behind step->after. */
+static enum rc fields_sync(struct step *step, const struct address *address, const struct key *key,
+                           struct err *err)
+{
+    CLEANUP(store_walk_done) struct store_walk walk = {0};
+    struct kv *kv = key->ns->kv;
+    struct bytes name, value, first = step->after;
+    store_walk_init(&walk, kv->store, key_rows(key), false);
+    enum rc rc = store_walk_seek(&walk, first, err);
+    while (rc == RC_OK) {
+        if (step->looked >= LAND_STEP_FIELDS)
+            return RC_WAIT;
+        rc = store_walk_next(&walk, &name, &value, err);
+        if (rc != RC_OK)
+            return rc == RC_NOT_FOUND ? RC_OK : rc;
+        if (first.len > 0 && bytes_eq(name, first))
+            continue;
+        step->looked++;
+        step->after = arena_copy(&kv->arena, name);
+        rc = field_sync(step, address, key->name, step->after, err);
+    }
+    if (rc != RC_NOT_FOUND)
+        return rc;
+    step->skipped++;
+    return RC_OK;
+}
+
+static enum rc key_sync(struct step *step, struct bytes name, struct err *err)
+{
+    struct address address;
+    struct key key;
+    struct err ignored;
+    step->looked++; /* also if it has no fields: a page of such keys is work */
+    enum rc rc = landing__key_find(step->rule->ns, name, &key, err);
+    if (rc != RC_OK)
+        return rc;
+    uint64_t now_ms = key.ns->kv->now_ms;
+    if (!key.exists || (key.meta.expire_ms != 0 && key.meta.expire_ms <= now_ms))
+        return RC_OK; /* gone, or about to go */
+    if (key.meta.type != TYPE_HASH ||
+        address_of(step->rule->spec, name, &address, &ignored) != RC_OK) {
+        step->skipped++;
+        return RC_OK;
+    }
+    return fields_sync(step, &address, &key, err);
+}
+
+/* Keys of the page from `at` on. RC_WAIT: the step is full. */
+static enum rc page_sync(struct step *step, size_t *at, struct err *err)
+{
+    const struct keys_page *page = &step->sync->page;
+    for (; *at < page->count; (*at)++) {
+        if (step->looked >= LAND_STEP_FIELDS)
+            return RC_WAIT;
+        enum rc rc = key_sync(step, page->name[*at], err);
+        if (rc != RC_OK)
+            return rc;
+        step->after = BYTES("");
+    }
+    return RC_OK;
+}
+
+enum rc land_sync_step(struct land_sync *sync, struct land_rule *rule, struct err *err)
+{
+    struct step step = {.sync = sync, .rule = rule, .after = buf_bytes(&sync->after)};
+    size_t at = sync->at;
+    if (rule->ns != sync->ns)
+        return err_set(err, RC_INVALID, "the rule was changed meanwhile");
+    step.after = arena_copy(&rule->landing->kv->arena, step.after);
+    enum rc rc = page_sync(&step, &at, err);
+    if (rc != RC_OK && rc != RC_WAIT)
+        return rc;
+    buf_cut(&sync->after, 0);
+    if (!buf_add_bytes(&sync->after, step.after))
+        return err_set(err, RC_NOMEM, "could not allocate memory for a field's name");
+    sync->at = at;
+    sync->marked += step.marked;
+    sync->skipped += step.skipped;
+    if (rc == RC_WAIT)
+        return rc;
+    if (sync->page.at_end)
+        return RC_OK;
+    /* A page that is cold leaves an empty one behind, which the step done again passes by; what was
+     * marked in this commit goes with it, so nothing may have been. */
+    if (step.looked > 0)
+        return RC_WAIT;
+    rc = keys_page_next(&sync->page, rule, err);
+    sync->at = 0;
+    return rc == RC_OK ? RC_WAIT : rc;
+}
+
+void land_sync_result(const struct land_sync *sync, uint64_t *ret_marked, uint64_t *ret_skipped)
+{
+    *ret_marked = sync->marked;
+    *ret_skipped = sync->skipped;
+}

@@ -1,0 +1,86 @@
+/* LAND.SYNC, LAND.VERIFY: the whole of a rule. */
+#include "server/cmd/cmd_land.h"
+#include "server/server_int.h"
+
+#include "base/banned.h"
+
+/* Each step is a commit of its own; others are served between two of them. */
+enum rc cmd_land_sync(struct cmd_ctx *ctx)
+{
+    struct request *request = ctx->request;
+    struct land_rule *rule;
+    uint64_t marked, skipped;
+    enum rc rc = cmd_land_rule_arg(ctx, 1, &rule);
+    if (rc != RC_OK)
+        return rc;
+    if (!request)
+        return RC_WAIT; /* runs again, as a request */
+    if (!request->state) {
+        request->state = land_sync_new(rule);
+        request->state_free = land_sync_free;
+    }
+    rc = land_sync_step(request->state, rule, ctx->err);
+    if (rc != RC_OK)
+        return rc;
+    land_sync_result(request->state, &marked, &skipped);
+    resp_add_array(ctx->reply, 2);
+    resp_add_int(ctx->reply, (int64_t)marked);
+    resp_add_int(ctx->reply, (int64_t)skipped);
+    return RC_OK;
+}
+
+static void add_number(struct resp_out *out, const char *name, uint64_t value)
+{
+    resp_add_text(out, name);
+    resp_add_int(out, (int64_t)value);
+}
+
+static void verify_reply(struct resp_out *out, const struct land_verify_result *result)
+{
+    resp_add_map(out, 8);
+    add_number(out, "checked_keys", result->checked_keys);
+    add_number(out, "checked_fields", result->checked_fields);
+    add_number(out, "different", result->different);
+    add_number(out, "missing_in_sql", result->missing);
+    add_number(out, "extra_in_sql", result->extra);
+    add_number(out, "skipped", result->skipped);
+    add_number(out, "repaired", result->repaired);
+    resp_add_text(out, "examples");
+    resp_add_array(out, result->example_count);
+    for (size_t i = 0; i < result->example_count; i++) {
+        resp_add_array(out, 3);
+        resp_add_bulk(out, result->example[i].key);
+        resp_add_bulk(out, result->example[i].field);
+        resp_add_text(out, result->example[i].what);
+    }
+}
+
+enum rc cmd_land_verify(struct cmd_ctx *ctx)
+{
+    struct request *request = ctx->request;
+    struct land_rule *rule;
+    bool repair = ctx->argc == 3 && cmd_arg_is(ctx->argv[2], "REPAIR");
+    if (ctx->argc > 3 || (ctx->argc == 3 && !repair))
+        return cmd_syntax_error(ctx);
+    if (!request || !request->state) {
+        enum rc rc = cmd_land_rule_arg(ctx, 1, &rule);
+        if (rc != RC_OK)
+            return rc;
+        if (!request)
+            return RC_WAIT; /* runs again, as a request */
+        request->state = land_verify_start(rule, repair);
+        request->state_free = land_verify_end;
+    }
+    const struct land_verify_result *result = land_verify_result(request->state);
+    if (!result->over) {
+        land_verify_wait(request->state, &request->land, &request->task);
+        task_wait_event(&request->task);
+        return RC_WAIT;
+    }
+    if (result->rc != RC_OK) {
+        *ctx->err = result->err;
+        return result->rc;
+    }
+    verify_reply(ctx->reply, result);
+    return RC_OK;
+}
