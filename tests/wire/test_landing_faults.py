@@ -273,6 +273,29 @@ def test_two_rules_and_one_dead_database(start, sqlite_sink, tmp_path):
         assert link.execute("SELECT name FROM users").fetchall() == [("2",)]
 
 
+def test_a_mark_that_changed_while_its_row_was_landing_stays(start, maria_sink, maria, tmp_path):
+    """The snapshot belongs to a dead rule, so marks are taken from the table that is written to."""
+    dead = tmp_path / "dead.db"
+    dead.mkdir()
+    server = start("--land", "players", "slug-data:{*}", maria_sink.url, "delay", "600000",
+                   "tables", "1", "--land", "users", "user:*", f"sqlite:{dead}", "shape", "columns",
+                   "table", "users", "key", "id", "delay", "20", "tables", "1")
+    landed = Landed(server, maria_sink)
+    landed("HSET", "user:1", "name", "bob")
+    wait_until(lambda: landed.dirty(":saving"))
+    landed("HSET", KEY, "a", "0")
+    landed.flush("players")
+    landed("HSET", KEY, "a", "1")
+    with tables_locked(maria_sink, "game_eu"):
+        landed("LAND.RETRY", "players")
+        wait_until(lambda: maria.ask("SELECT 1 FROM information_schema.processlist WHERE state LIKE "
+                                     "'Waiting for table%%' AND db = %s", maria_sink.name))
+        landed("HSET", KEY, "a", "2")
+    landed.flush("players")
+    landed.flush("players")
+    assert landed.live() == {"hero:42:a": b"2"}
+
+
 def test_two_servers_and_one_mariadb(landing, maria_sink):
     one = landing(maria_sink, delay="1")
     two = landing(maria_sink, delay="1", name="two")
