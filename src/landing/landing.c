@@ -513,6 +513,9 @@ static enum rc hook_found(void *arg, struct key *key, bool whole, struct err *er
     struct landing *landing = arg;
     if (bytes_start_with(key->name, BYTES(LAND_OWN_PREFIX))) {
         key->rule = &landing->own;
+        if (bytes_eq(key->name,
+                     BYTES(RULES_KEY))) /* URLs with passwords; LAND.RULE LIST has none */
+            key->exists = key->dead = false;
         return RC_OK;
     }
     struct land_rule *rule = landing_rule_of(landing, key->ns, key->name);
