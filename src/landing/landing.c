@@ -366,13 +366,18 @@ static enum rc pair_claim(const struct land_rule *rule, const struct address *ad
 
 /* ---- marks ---- */
 
+static bool memo_has(const struct owner_memo *memo, const struct ns *ns, struct bytes key)
+{
+    return memo->rule && memo->rule->ns == ns && bytes_eq(buf_bytes(&memo->key), key);
+}
+
 /* Where a key lives, remembered from the field before. */
 static enum rc memo_get(struct land_rule *rule, struct bytes key, struct owner_memo **ret_memo,
                         struct err *err)
 {
     struct owner_memo *memo = &rule->landing->memo;
     *ret_memo = memo;
-    if (memo->rule == rule && bytes_eq(buf_bytes(&memo->key), key))
+    if (memo_has(memo, rule->ns, key))
         return RC_OK;
     memo->rule = NULL;
     memo->pair_is_known = rule->spec->shape != LAND_OBJECT;
@@ -382,6 +387,10 @@ static enum rc memo_get(struct land_rule *rule, struct bytes key, struct owner_m
     enum rc rc = address_of(rule->spec, buf_bytes(&memo->key), &memo->address, err);
     if (rc != RC_OK)
         return rc;
+    buf_cut(&memo->entry, 0);
+    if (!address_entry_add(&memo->address, BYTES(""), &memo->entry))
+        return err_set(err, RC_NOMEM, "could not allocate memory for an entry");
+    memo->owner_len = memo->entry.len;
     memo->table = address_table(rule->spec, key);
     memo->rule = rule;
     return RC_OK;
@@ -401,12 +410,12 @@ static enum rc mark(struct land_rule *rule, struct bytes key, struct bytes field
         rc = pair_claim(rule, &memo->address, &memo->pair_is_known, err);
     if (rc != RC_OK)
         return rc;
-    buf_cut(&landing->entry, 0);
-    if (!address_entry_add(&memo->address, field, &landing->entry))
+    buf_cut(&memo->entry, memo->owner_len);
+    if (!address_field_add(&memo->address, field, &memo->entry))
         return err_set(err, RC_NOMEM, "could not allocate memory for an entry");
     struct dirty_table table = land_rule_table(rule, memo->table);
     verifies_marked(landing, rule, key);
-    rc = dirty_mark(&table, buf_bytes(&landing->entry), removed, &is_new, err);
+    rc = dirty_mark(&table, buf_bytes(&memo->entry), removed, &is_new, err);
     if (rc == RC_OK && is_new) { /* hints: the commit may still be taken back */
         if (rule->marked_since_ms == 0)
             rule->marked_since_ms = landing->kv->now_ms;
@@ -448,10 +457,25 @@ bool landing_mark_row(const struct landing *landing, struct ns *ns, struct bytes
     for (size_t i = 0; i < middle.len; i++) /* for shape columns: a guess */
         to->entry[len++] = middle.ptr[i] == ':' && head == 0 ? '&' : middle.ptr[i];
     to->entry[len++] = '&';
+    to->owner_len = len;
     memcpy(to->entry + len, field.ptr, field.len);
     struct dirty_table table = land_rule_table(rule, address_table(spec, key));
     to->row.suffix = bytes_of(to->entry, len + field.len);
     return key_peek_rows(ns, dirty_name(&table, DIRTY_MARKED), to->id, &to->row.group);
+}
+
+bool landing_mark_row_next(const struct land_mark_row *before, struct bytes field,
+                           struct land_mark_row *to)
+{
+    size_t len = before->owner_len;
+    if (len + field.len > sizeof to->entry)
+        return false;
+    memcpy(to->entry, before->entry, len);
+    memcpy(to->entry + len, field.ptr, field.len);
+    to->owner_len = len;
+    to->row.suffix = bytes_of(to->entry, len + field.len);
+    to->row.group = before->row.group;
+    return true;
 }
 
 /* ---- hooks ---- */
@@ -506,11 +530,14 @@ static enum rc dead_look(const struct land_rule *rule, struct key *key, struct e
 static enum rc hook_found(void *arg, struct key *key, bool whole, struct err *err)
 {
     struct landing *landing = arg;
-    if (bytes_start_with(key->name, BYTES(LAND_OWN_PREFIX))) {
-        key->rule = &landing->own;
-        return RC_OK;
+    struct land_rule *rule = landing->memo.rule;
+    if (!memo_has(&landing->memo, key->ns, key->name)) {
+        if (bytes_start_with(key->name, BYTES(LAND_OWN_PREFIX))) {
+            key->rule = &landing->own;
+            return RC_OK;
+        }
+        rule = landing_rule_of(landing, key->ns, key->name);
     }
-    struct land_rule *rule = landing_rule_of(landing, key->ns, key->name);
     if (!rule)
         return RC_OK;
     key->rule = rule;
@@ -760,6 +787,7 @@ struct landing *landing_new(const struct landing_options *options)
     buf_init(&landing->entry, STORE_SUFFIX_BYTES_MAX);
     buf_init(&landing->owner, STORE_SUFFIX_BYTES_MAX);
     buf_init(&landing->memo.key, KEY_BYTES_MAX);
+    buf_init(&landing->memo.entry, STORE_SUFFIX_BYTES_MAX);
     rand_bytes(&options->kv->rand, landing->token, sizeof landing->token);
     for (size_t i = 0; i < sizeof landing->token; i++)
         landing->token[i] = (uint8_t)digits[landing->token[i] & 15];
@@ -788,6 +816,7 @@ void landing_free(struct landing *landing)
     buf_done(&landing->entry);
     buf_done(&landing->owner);
     buf_done(&landing->memo.key);
+    buf_done(&landing->memo.entry);
     mem_free(landing);
 }
 

@@ -61,9 +61,13 @@ struct land_mark_row {
     struct store_row row; /* points into the rest */
     uint8_t id[KEY_ID_BYTES];
     uint8_t entry[128];
+    size_t owner_len; /* what entries of the key begin with */
 };
 bool landing_mark_row(const struct landing *landing, struct ns *ns, struct bytes key,
                       struct bytes field, struct land_mark_row *to);
+/* The same for another field of the key whose row is `before`, which has to stay. */
+bool landing_mark_row_next(const struct land_mark_row *before, struct bytes field,
+                           struct land_mark_row *to);
 
 /* ---- waiting ---- */
 
