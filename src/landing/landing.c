@@ -430,54 +430,6 @@ enum rc land_mark(struct land_rule *rule, struct bytes key, struct bytes field, 
     return mark(rule, key, field, false, err);
 }
 
-/* An entry as address.h draws it, without looking whether the key can be landed. */
-bool landing_mark_row(const struct landing *landing, struct ns *ns, struct bytes key,
-                      struct bytes field, struct land_mark_row *to)
-{
-    const struct land_rule *rule = landing_rule_of(landing, ns, key);
-    if (!rule)
-        return false;
-    const struct rule_spec *spec = rule->spec;
-    size_t len = 0, head = strlen(spec->name);
-    struct bytes middle;
-    if (spec->shape == LAND_OBJECT) {
-        const size_t front = sizeof ADDRESS_OBJECT_PREFIX - 1;
-        middle = bytes_of(key.ptr + front, key.len - front - 1);
-        head = 0;
-    } else if (!rule_takes(spec, key, &middle)) {
-        return false;
-    }
-    if (head + middle.len + field.len + 2 > sizeof to->entry)
-        return false;
-    if (head > 0) {
-        memcpy(to->entry, spec->name, head);
-        to->entry[head] = '&';
-        len = head + 1;
-    }
-    for (size_t i = 0; i < middle.len; i++) /* for shape columns: a guess */
-        to->entry[len++] = middle.ptr[i] == ':' && head == 0 ? '&' : middle.ptr[i];
-    to->entry[len++] = '&';
-    to->owner_len = len;
-    memcpy(to->entry + len, field.ptr, field.len);
-    struct dirty_table table = land_rule_table(rule, address_table(spec, key));
-    to->row.suffix = bytes_of(to->entry, len + field.len);
-    return key_peek_rows(ns, dirty_name(&table, DIRTY_MARKED), to->id, &to->row.group);
-}
-
-bool landing_mark_row_next(const struct land_mark_row *before, struct bytes field,
-                           struct land_mark_row *to)
-{
-    size_t len = before->owner_len;
-    if (len + field.len > sizeof to->entry)
-        return false;
-    memcpy(to->entry, before->entry, len);
-    memcpy(to->entry + len, field.ptr, field.len);
-    to->owner_len = len;
-    to->row.suffix = bytes_of(to->entry, len + field.len);
-    to->row.group = before->row.group;
-    return true;
-}
-
 /* ---- hooks ---- */
 
 static struct land_rule *rule_of(const struct key *key)

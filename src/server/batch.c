@@ -193,32 +193,6 @@ static void batch_prefetch_rows(struct server *server)
         store_prefetch_rows(server->store, row, count);
 }
 
-/* A change of a landed hash marks it: another tree, as large as what has not landed. */
-static void batch_prefetch_marks(struct server *server)
-{
-    struct land_mark_row mark[BATCH_CALLS_MAX];
-    struct store_row row[BATCH_CALLS_MAX];
-    size_t count = 0;
-    const struct call *last = NULL; /* whose mark the last of `row` is */
-    for (size_t i = 0; i < server->call_count; i++) {
-        const struct call *call = &server->call[i];
-        const unsigned wanted = CMD_ROW2 | CMD_WRITE;
-        struct ns *ns = call->conn->ns;
-        if (!call->cmd || (call->cmd->flags & wanted) != wanted || call->argc <= 2 || !ns->landed)
-            continue;
-        bool same = last && ns == last->conn->ns && bytes_eq(call->argv[1], last->argv[1]);
-        if (same ? landing_mark_row_next(&mark[count - 1], call->argv[2], &mark[count])
-                 : landing_mark_row(server->landing, ns, call->argv[1], call->argv[2],
-                                    &mark[count])) {
-            row[count] = mark[count].row;
-            count++;
-            last = call;
-        }
-    }
-    if (count > 1)
-        store_prefetch_rows(server->store, row, count);
-}
-
 static void batch_prefetch(struct server *server)
 {
     struct store_group group[PREFETCH_KEYS_MAX];
@@ -239,11 +213,8 @@ static void batch_prefetch(struct server *server)
     }
     if (count > 1)
         store_prefetch(server->store, group, count);
-    if (server->call_count > 1) {
+    if (server->call_count > 1) /* not the marks of landed rows: both are more than a cache holds */
         batch_prefetch_rows(server);
-        if (landing_rule_next(server->landing, NULL))
-            batch_prefetch_marks(server);
-    }
 }
 
 /* ---- running ---- */
