@@ -38,6 +38,9 @@ static enum rc object_parse(struct bytes key, struct address *ret_address, struc
         return err_set(err, RC_INVALID, "a part of the landed key is empty");
     if (!utf8_is_valid(key))
         return err_set(err, RC_INVALID, "the landed key is no valid UTF-8");
+    if (utf8_count(ret_address->type) + utf8_count(ret_address->owner) + 3 > SINK_KEY_CHARS_MAX)
+        return err_set(err, RC_INVALID, "logicType:ownerId has more than %d characters",
+                       SINK_KEY_CHARS_MAX - 2);
     uint8_t table[SINK_NAME_BYTES_MAX + 1];
     size_t app = ret_address->app.len, region = ret_address->region.len;
     if (app + 1 + region > SINK_NAME_BYTES_MAX)

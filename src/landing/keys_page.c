@@ -65,7 +65,7 @@ enum rc keys_page_next(struct keys_page *page, const struct land_rule *rule, str
     struct page_fill fill = {page, rule};
     struct scan_keys scan = {.count = PAGE_KEYS};
     uint64_t cursor;
-    struct bytes place;
+    struct bytes place = BYTES("");
     page->count = 0;
     arena_clear(&page->arena);
     if (page->place.len > 0)

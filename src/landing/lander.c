@@ -278,18 +278,21 @@ static enum rc batch_note(struct lander *lander, size_t *at_owner, size_t *at_fi
 
 /* What the snapshot holds of others waits for them; ours goes on from the table itself. So does
  * what was marked since a snapshot that an earlier pass has left: this pass stands for all of it
- * (3). */
+ * (3). If another rule has made a snapshot of the table meanwhile, what we did not see is there. */
 static enum rc table_go_on(struct lander *lander)
 {
+    const uint64_t *snapshots = &lander->rule->landing->snapshots[lander->table];
     land_batch_clear(&lander->batch);
     if (!lander->at_end)
         return lander__step_to(lander, LANDER_READ);
     if (lander->source == DIRTY_SAVING && lander->table_too) {
         lander->source = DIRTY_MARKED;
+        lander->snapshots_seen = *snapshots;
         buf_cut(&lander->cursor, 0);
         return lander__step_to(lander, LANDER_READ);
     }
-    return lander__step_to(lander, LANDER_UNLOCK);
+    bool moved = lander->source == DIRTY_MARKED && lander->snapshots_seen != *snapshots;
+    return lander__step_to(lander, moved ? LANDER_SNAPSHOT : LANDER_UNLOCK);
 }
 
 static enum rc step_note(struct lander *lander, struct err *err)
@@ -380,14 +383,19 @@ static enum rc step_lock(struct lander *lander, struct err *err)
     enum rc empty_rc = table_is_empty(&table, &empty, err);
     if (empty_rc != RC_OK || empty)
         return empty_rc == RC_OK ? table_next(lander) : empty_rc;
-    /* The store has one process: a lock that is there at our start is that of a dead one. */
-    bool take_over = lander->pass_number == 0;
+    /* The store has one process: a lock that is there before our first one is that of a dead one.
+     */
+    uint64_t bit = UINT64_C(1) << lander->table;
+    bool take_over = !(lander->locked_before & bit);
     enum rc rc = dirty_lock(&table, rule_name(lander), token(lander), LOCK_TTL_MS, take_over, err);
     if (rc == RC_BUSY) {
         lander->pass_held_up = true;
         return lander__step_to(lander, LANDER_UNLOCK);
     }
-    return rc == RC_OK ? lander__step_to(lander, LANDER_RETRY) : rc;
+    if (rc != RC_OK)
+        return rc;
+    lander->locked_before |= bit;
+    return lander__step_to(lander, LANDER_RETRY);
 }
 
 /* Entries that were refused and are due again are marked anew, with this commit's version. */
@@ -434,6 +442,8 @@ static enum rc step_snapshot(struct lander *lander, struct err *err)
     buf_cut(&lander->cursor, 0);
     buf_cut(&lander->expand_after, 0);
     lander->expanding = false;
+    if (has && !left)
+        lander->rule->landing->snapshots[lander->table]++;
     lander->table_too = left; /* then the table itself comes after it, too */
     lander->source = DIRTY_SAVING;
     return lander__step_to(lander, has ? LANDER_READ : LANDER_UNLOCK);
@@ -563,8 +573,10 @@ void lander_free(struct lander *lander)
     mem_free(lander);
 }
 
-void lander_kick(struct lander *lander)
+void lander_kick(struct lander *lander, uint64_t lsn)
 {
+    if (lander->state != LANDER_SLEEP && !lander->pass_failed && lander->pass_lsn >= lsn)
+        return;
     lander->kicked = true;
     if (!lander->asleep)
         return;
@@ -577,7 +589,7 @@ void lander_marked(struct lander *lander)
 {
     bool many = lander->rule->marks >= MANY_MARKS_BATCHES * (uint64_t)lander->rule->spec->batch;
     if (many && lander->asleep && !lander->away)
-        lander_kick(lander);
+        lander_kick(lander, UINT64_MAX);
 }
 
 /* ---- for people ---- */

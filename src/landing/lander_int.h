@@ -15,6 +15,7 @@ enum lander_state {
     LANDER_UNLOCK,
 };
 
+_Static_assert(LAND_TABLES_MAX <= 64, "lander.locked_before has a bit for each");
 struct lander {
     struct task task;
     struct task renew; /* keeps the lock while SQL works */
@@ -26,6 +27,7 @@ struct lander {
     bool renew_wanted, renew_started;
     uint64_t due_ns;
     uint32_t table;
+    uint64_t locked_before; /* a bit a table */
     /* the pass */
     uint64_t pass_lsn, pass_start_ns, pass_number;
     uint64_t pass_rows;
@@ -33,8 +35,9 @@ struct lander {
     bool pass_held_up; /* something was left out: a table was locked by another */
     /* the table */
     enum dirty_part source;
-    struct buf cursor; /* the last entry that was looked at */
-    bool table_too;    /* the snapshot is an old one, or holds entries of other rules */
+    struct buf cursor;       /* the last entry that was looked at */
+    bool table_too;          /* the snapshot is an old one, or holds entries of other rules */
+    uint64_t snapshots_seen; /* of the table, when the walk through it began */
     bool at_end;
     /* a large owner that is landed in several batches */
     bool expanding;

@@ -38,6 +38,12 @@ static int field_order(const void *one, const void *other)
     return bytes_cmp(a->name, b->name);
 }
 
+static void fields_sort(struct land_owner *owner)
+{
+    if (owner->field_count > 1)
+        qsort(owner->field, owner->field_count, sizeof *owner->field, field_order);
+}
+
 static void seen_set(struct mark_seen *seen, enum dirty_part part, uint64_t version)
 {
     if (part == DIRTY_MARKED)
@@ -122,6 +128,17 @@ static enum rc value_take(struct lander *lander, struct land_field *field, struc
     return RC_OK;
 }
 
+/* Names are checked at the write, but those that come with a whole key: RENAME and COPY are O(1).
+ */
+static void field_check(struct lander *lander, const struct land_owner *owner,
+                        struct land_field *field)
+{
+    struct err err = {0};
+    field->unlandable = address_check_field(&owner->address, field->name, &err) != RC_OK;
+    if (field->unlandable && field->here)
+        field->refused = shape_reason(&lander->batch, &err);
+}
+
 /* The values of marked fields, and the attempts that failed before. All cold ones are asked for. */
 static enum rc values_read(struct lander *lander, struct land_owner *owner, const struct key *key,
                            struct err *err)
@@ -134,6 +151,7 @@ static enum rc values_read(struct lander *lander, struct land_owner *owner, cons
         enum rc rc = owner->exists ? hash_field(key, field->name, &value, err) : RC_NOT_FOUND;
         if (rc == RC_OK)
             rc = value_take(lander, field, value, err);
+        field_check(lander, owner, field);
         if (rc == RC_OK || rc == RC_NOT_FOUND)
             rc = dirty_version(&table, DIRTY_ERROR, field->seen.entry, &field->seen.error, err);
         cold = cold || rc == RC_COLD;
@@ -171,6 +189,7 @@ static enum rc owner_expand(struct lander *lander, struct land_owner *owner, con
         field->name = arena_copy(&batch->arena, name);
         field->version = owner->owner_version;
         rc = value_take(lander, field, value, err);
+        field_check(lander, owner, field);
     }
     return rc == RC_NOT_FOUND ? RC_OK : rc;
 }
@@ -179,7 +198,7 @@ static enum rc owner_expand(struct lander *lander, struct land_owner *owner, con
 static void fields_merge(struct land_batch *batch, struct land_owner *owner)
 {
     size_t count = 0;
-    qsort(owner->field, owner->field_count, sizeof *owner->field, field_order);
+    fields_sort(owner);
     for (size_t i = 0; i < owner->field_count; i++) {
         struct land_field *last = count > 0 ? &owner->field[count - 1] : NULL;
         const struct land_field *field = &owner->field[i];
@@ -210,9 +229,9 @@ static enum rc owner_whole(struct lander *lander, struct land_owner *owner, cons
     if (rc != RC_OK)
         return rc;
     /* Fields that changed after the mark are in it as they are now. */
-    uint64_t last_lsn = store_last_lsn(key->ns->kv->store);
-    if (last_lsn > batch->newest)
-        batch->newest = last_lsn;
+    uint64_t commit_lsn = store_commit_lsn(key->ns->kv->store);
+    if (commit_lsn > batch->newest)
+        batch->newest = commit_lsn;
     owner->sweep = rest.len == 0;
     lander->expanding = !owner->sweep;
     lander->expand_version = owner->owner_version;
@@ -250,7 +269,7 @@ static enum rc owner_read(struct lander *lander, const struct land_entry *parts,
     owner->exists = key.exists && key.meta.type == TYPE_HASH;
     rc = marks_read(lander, owner, DIRTY_SAVING, owner_part, err);
     if (rc == RC_OK)
-        qsort(owner->field, owner->field_count, sizeof *owner->field, field_order);
+        fields_sort(owner);
     if (rc == RC_OK)
         rc = marks_read(lander, owner, DIRTY_MARKED, owner_part, err);
     if (rc == RC_OK)

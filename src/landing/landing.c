@@ -243,14 +243,19 @@ static enum rc rules_run(struct task *task, struct store *store, struct err *err
     enum rc rc = landing__key_find(kv_ns(job->landing->kv, 0), BYTES(RULES_KEY), &key, err);
     if (rc != RC_OK || !key.exists)
         return rc;
-    if (key.meta.type != TYPE_HASH)
-        return err_set(err, RC_CORRUPT, RULES_KEY " is no hash");
+    if (key.meta.type != TYPE_HASH) {
+        log_warn("landing: " RULES_KEY " is no hash: there are no rules in it");
+        return RC_OK;
+    }
     store_walk_init(&walk, store, key_rows(&key), false);
     while ((rc = store_walk_next(&walk, &name, &text, err)) == RC_OK) {
         struct rule_spec *spec;
-        rc = rule_parse_text(text, &spec, err);
-        if (rc != RC_OK)
-            return rc;
+        /* As long as there is no rule any client can write there; that must not keep us down. */
+        if (rule_parse_text(text, &spec, err) != RC_OK) {
+            log_warn("landing: the stored rule %.*s is ignored: %s", (int)name.len,
+                     (const char *)name.ptr, err->text);
+            continue;
+        }
         job->spec = mem_realloc(job->spec, (job->count + 1) * sizeof(struct rule_spec *));
         job->spec[job->count++] = spec;
     }
@@ -553,6 +558,7 @@ static enum rc hook_key_change(void *arg, const struct key *key, bool removed, b
         return own_error(err);
     if (expired && !rule->spec->expire_delete) {
         lifts_forget_absence(landing); /* SQL may have it: it was here */
+        lift_stale(landing, key->ns, key->name);
         return RC_OK;
     }
     enum rc rc = memo_get(rule, key->name, &memo, err);
@@ -584,9 +590,15 @@ static enum rc hook_flush(void *arg, const struct ns *ns, bool swapped, struct e
                            "\"flush store-only\"",
                            ns->index, rule->spec->name);
     }
+    for (struct land_rule *rule = landing->rules; rule; rule = rule->next)
+        if (swapped && ns->index == 0 && !rule->from_config)
+            return err_set(err, RC_INVALID,
+                           "database 0 keeps the landing rule %s: it stays where it is",
+                           rule->spec->name);
     pairs_forget(landing, NULL);
     memo_forget(landing);
     lifts_forget_absence(landing);
+    lifts_stale(landing, ns);
     return RC_OK;
 }
 
@@ -605,11 +617,11 @@ static enum rc hook_flushed(void *arg, const struct ns *ns, struct err *err)
 
 /* ---- people ---- */
 
-void landing_kick(struct landing *landing, struct land_rule *rule)
+void landing_kick(struct landing *landing, struct land_rule *rule, uint64_t lsn)
 {
     for (struct land_rule *at = landing->rules; at; at = at->next)
         if (!rule || at == rule)
-            lander_kick(at->lander);
+            lander_kick(at->lander, lsn);
 }
 
 bool landing_is_through(const struct landing *landing, const struct land_rule *rule, uint64_t lsn)
@@ -677,15 +689,22 @@ enum rc land_evict(struct land_rule *rule, struct bytes key, bool *ret_dropped, 
     if (rc == RC_OK)
         rc = key_remove(&found, err); /* found without a rule: nobody is told, SQL keeps it */
     lifts_forget_absence(rule->landing);
+    lift_stale(rule->landing, rule->ns, key);
     *ret_dropped = rc == RC_OK;
     return rc;
 }
 
 /* ---- waiting ---- */
 
-void landing_run_begin(struct landing *landing)
+void landing_run_begin(struct landing *landing, const struct land_waiter *waiter)
 {
     landing->wanted = NULL;
+    landing->since_ms = waiter->since_ms;
+}
+
+void landing_run_end(struct landing *landing)
+{
+    landing->since_ms = 0;
 }
 
 void land_waiter_end(struct land_waiter *waiter)
@@ -698,13 +717,14 @@ void land_waiter_end(struct land_waiter *waiter)
         *waiter->list = waiter->next;
     if (waiter->next)
         waiter->next->prev = waiter->prev;
-    *waiter = (struct land_waiter){0};
+    *waiter = (struct land_waiter){.since_ms = waiter->since_ms};
 }
 
 void landing__waiter_add(struct land_waiter **list, struct land_waiter *waiter, struct task *task)
 {
     land_waiter_end(waiter);
-    *waiter = (struct land_waiter){.task = task, .list = list, .next = *list};
+    *waiter = (struct land_waiter){
+        .task = task, .since_ms = waiter->since_ms, .list = list, .next = *list};
     if (*list)
         (*list)->prev = waiter;
     *list = waiter;

@@ -60,10 +60,13 @@ enum rc landing_rules_load(struct landing *landing, struct err *err) NODISCARD;
 /* What a command waits for; embedded by its owner, zeroed before use. */
 struct land_waiter {
     struct task *task;
+    uint64_t since_ms; /* it waited for a lift first; what it was told then is true until it ends */
     struct land_waiter **list;
     struct land_waiter *prev, *next;
 };
-void landing_run_begin(struct landing *landing); /* before a command runs */
+/* Around a run of a command that may have waited. */
+void landing_run_begin(struct landing *landing, const struct land_waiter *waiter);
+void landing_run_end(struct landing *landing);
 /* After RC_COLD: true if it was a lift that it wants; the task is woken when that has ended. */
 bool landing_wait(struct landing *landing, struct land_waiter *waiter, struct task *task);
 /* The task is woken after every pass of a lander. */
@@ -74,8 +77,8 @@ bool landing_lifting(struct landing *landing, bool lifting);
 
 /* ---- for people; rule NULL: all rules ---- */
 
-/* Lands now. */
-void landing_kick(struct landing *landing, struct land_rule *rule);
+/* Lands now, unless a pass is under way that takes everything up to this LSN with it. */
+void landing_kick(struct landing *landing, struct land_rule *rule, uint64_t lsn);
 /* Everything up to the LSN has landed or was refused. */
 bool landing_is_through(const struct landing *landing, const struct land_rule *rule, uint64_t lsn);
 /* The database does not answer: the last pass failed; its text, otherwise NULL. */

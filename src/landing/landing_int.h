@@ -7,8 +7,10 @@
 #include "landing/worker.h"
 
 enum {
-    LAND_ABSENT_MS = 3000, /* for so long absence is believed */
-    LAND_ABSENT_SLOTS = 1 << 16,
+    LAND_ABSENT_MS = 3000,           /* for so long absence is believed */
+    LAND_ABSENT_KEPT_MS = 30 * 1000, /* and longer by a command that has been waiting since then */
+    LAND_ABSENT_SLOTS = 1 << 12,     /* at the start; a power of two, as the most is */
+    LAND_ABSENT_SLOTS_MAX = 1 << 22,
     LAND_TOKEN_BYTES = 32,
     LAND_STEP_FIELDS = 256, /* read, noted or applied in one commit */
 };
@@ -31,7 +33,11 @@ struct land_rule {
 
 struct absence { /* what SQL is known not to have */
     uint64_t hash;
-    uint64_t until_ms;
+    uint64_t until_ms; /* 0: an empty slot */
+};
+struct absences { /* open addressing */
+    struct absence *slot;
+    size_t cap, used;
 };
 
 struct pair_known { /* a table of shape object that is known to be this pair's */
@@ -54,10 +60,12 @@ struct landing {
     struct landing_options options;
     struct kv *kv;
     struct dirty dirty;
+    uint64_t snapshots[LAND_TABLES_MAX]; /* of each dirty table, whatever its database */
     struct land_rule own;
     struct land_rule *rules;
     uint8_t token[LAND_TOKEN_BYTES];
     bool lifting;
+    uint64_t since_ms; /* the command that runs has been waiting for lifts since; 0: it has not */
     struct buf entry, owner; /* scratch of the hooks */
     struct pair_known *pairs;
     struct owner_memo memo;
@@ -66,7 +74,7 @@ struct landing {
     struct lift *open;   /* to be started after this turn */
     struct lift *failed; /* kept for a moment: who waited has to hear of it */
     struct lift *wanted; /* by the command that runs */
-    struct absence *absence;
+    struct absences absences;
     uint64_t absence_seed;
     uint64_t absence_epoch; /* what was noted in an earlier one is forgotten */
     uint64_t raise_lsn;     /* LSNs have to be above this one, from the next turn on */
@@ -86,7 +94,7 @@ void landing__waiter_add(struct land_waiter **list, struct land_waiter *waiter, 
 /* lander.c */
 enum rc lander_new(struct land_rule *rule, struct lander **ret_lander, struct err *err) NODISCARD;
 void lander_free(struct lander *lander);
-void lander_kick(struct lander *lander);
+void lander_kick(struct lander *lander, uint64_t lsn);
 void lander_marked(struct lander *lander); /* there are many marks */
 bool lander_is_through(const struct lander *lander, uint64_t lsn);
 uint64_t lander_pass_number(const struct lander *lander);
@@ -108,6 +116,9 @@ enum rc lift_need(struct land_rule *rule, const struct key *key, const struct by
  * absent may be there. */
 void lift_landed(struct landing *landing, const struct ns *ns, struct bytes key,
                  const struct bytes *field);
+/* The copy of this key goes: what a lift has applied goes with it. */
+void lift_stale(struct landing *landing, const struct ns *ns, struct bytes key);
+void lifts_stale(struct landing *landing, const struct ns *ns); /* all of the namespace */
 
 /* verify.c */
 void verifies_rule_gone(const struct land_rule *rule); /* its lifter has ended */

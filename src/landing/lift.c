@@ -99,29 +99,64 @@ static uint64_t absence_hash(const struct landing *landing, const struct ns *ns,
     return field ? XXH3_64bits_withSeed(field->ptr, field->len, ~hash) : hash;
 }
 
+/* Where it is, or would be. */
+static struct absence *absence_slot(const struct absences *absences, uint64_t hash)
+{
+    size_t at = hash & (absences->cap - 1);
+    while (absences->slot[at].until_ms != 0 && absences->slot[at].hash != hash)
+        at = (at + 1) & (absences->cap - 1);
+    return &absences->slot[at];
+}
+
 static bool is_absent(const struct landing *landing, const struct ns *ns, struct bytes key,
                       const struct bytes *field)
 {
     uint64_t hash = absence_hash(landing, ns, key, field);
-    const struct absence *slot = &landing->absence[hash % LAND_ABSENT_SLOTS];
-    return slot->hash == hash && slot->until_ms > landing->kv->now_ms;
+    uint64_t until_ms = absence_slot(&landing->absences, hash)->until_ms;
+    return until_ms > landing->kv->now_ms ||
+           (landing->since_ms != 0 && until_ms >= landing->since_ms + LAND_ABSENT_MS);
+}
+
+/* Without those that are over for everybody. What a command was told must stay until it has run:
+ * one that asks for many grows the table; only at its limit all are forgotten. */
+static void absences_rebuild(struct absences *absences, uint64_t now_ms)
+{
+    struct absences old = *absences;
+    size_t live = 0;
+    now_ms -= LAND_ABSENT_KEPT_MS;
+    for (size_t i = 0; i < old.cap; i++)
+        live += old.slot[i].until_ms > now_ms;
+    while (4 * live > absences->cap && absences->cap < LAND_ABSENT_SLOTS_MAX)
+        absences->cap *= 2;
+    absences->used = 0;
+    absences->slot = mem_zalloc(absences->cap * sizeof *absences->slot);
+    for (size_t i = 0; 4 * live <= absences->cap && i < old.cap; i++) {
+        if (old.slot[i].until_ms <= now_ms)
+            continue;
+        *absence_slot(absences, old.slot[i].hash) = old.slot[i];
+        absences->used++;
+    }
+    mem_free(old.slot);
 }
 
 static void absence_note(struct landing *landing, const struct ns *ns, struct bytes key,
                          const struct bytes *field)
 {
+    struct absences *absences = &landing->absences;
     uint64_t hash = absence_hash(landing, ns, key, field);
-    landing->absence[hash % LAND_ABSENT_SLOTS] =
-        (struct absence){hash, landing->kv->now_ms + LAND_ABSENT_MS};
+    if (2 * (absences->used + 1) > absences->cap)
+        absences_rebuild(absences, landing->kv->now_ms);
+    struct absence *slot = absence_slot(absences, hash);
+    absences->used += slot->until_ms == 0;
+    *slot = (struct absence){hash, landing->kv->now_ms + LAND_ABSENT_MS};
 }
 
 static void absence_forget(struct landing *landing, const struct ns *ns, struct bytes key,
                            const struct bytes *field)
 {
-    uint64_t hash = absence_hash(landing, ns, key, field);
-    struct absence *slot = &landing->absence[hash % LAND_ABSENT_SLOTS];
-    if (slot->hash == hash)
-        slot->until_ms = 0;
+    struct absence *slot = absence_slot(&landing->absences, absence_hash(landing, ns, key, field));
+    if (slot->until_ms != 0)
+        slot->until_ms = 1; /* over, and still in the way of those behind it */
 }
 
 void lifts_forget_absence(struct landing *landing)
@@ -195,7 +230,10 @@ static enum rc row_apply(struct lift *lift, const struct lift_row *row, struct e
     const struct bytes pair[2] = {row->field, row->value};
     struct bytes value;
     struct key key;
+    struct err ignored;
     bool marked;
+    if (address_check_field(&lift->address, row->field, &ignored) != RC_OK)
+        return RC_OK; /* not one of ours */
     buf_cut(entry, 0);
     if (!address_entry_add(&lift->address, row->field, entry))
         return err_set(err, RC_NOMEM, "could not allocate memory for an entry");
@@ -213,14 +251,22 @@ static enum rc row_apply(struct lift *lift, const struct lift_row *row, struct e
     return hash_set(lift->ns, lift->key, pair, 1, NULL, err);
 }
 
-/* All rows are here: the hash is complete, and may go again after `keep`. */
-static enum rc whole_apply(struct lift *lift, struct err *err)
+/* All rows are here: the hash is complete, and may go again after `keep`, which is counted from the
+ * landing of its marks if it has any. */
+static enum rc whole_apply(struct lift *lift, const struct dirty_table *table,
+                           struct bytes owner_part, struct err *err)
 {
     struct key key;
+    bool marked = false;
     enum rc rc = key_write(lift->ns, lift->key, KEY_ANY, &key, err);
     if (rc != RC_OK || !key.exists || key.meta.type != TYPE_HASH)
         return rc;
     bool keep = lift->rule->spec->keep_ms > 0 && key.meta.expire_ms == 0;
+    if (keep)
+        rc = dirty_find_owner(table, owner_part, &marked, err);
+    if (rc != RC_OK)
+        return rc;
+    keep = keep && !marked;
     if (keep)
         key.meta.expire_ms = key.ns->kv->now_ms + lift->rule->spec->keep_ms;
     if (lift->whole)
@@ -303,7 +349,7 @@ static enum rc rows_apply(struct lift *lift, size_t *at, struct err *err)
         rc = step_apply(lift, at, err);
     bool more = *at < lift->rows.count;
     if (rc == RC_OK && !more)
-        rc = whole_apply(lift, err);
+        rc = whole_apply(lift, &table, buf_bytes(owner), err);
     if (rc == RC_OK)
         rc = copy_note(lift, err);
     return rc == RC_OK && more ? RC_WAIT : rc;
@@ -328,7 +374,7 @@ static enum rc lift_apply(struct lift *lift, struct store *store, struct err *er
 {
     struct landing *landing = lift->rule->landing;
     size_t at = lift->applied;
-    if (lift->rows.newest >= store_last_lsn(store)) { /* (4) */
+    if (lift->rows.newest > store_last_lsn(store)) { /* (4) */
         if (lift->rows.newest > landing->raise_lsn)
             landing->raise_lsn = lift->rows.newest;
         return RC_WAIT;
@@ -507,13 +553,34 @@ enum rc lift_need(struct land_rule *rule, const struct key *key, const struct by
     return RC_COLD;
 }
 
+static void stale_set(void *entry, void *arg)
+{
+    struct lift *lift = entry;
+    if (lift->ns == arg && (lift->state == LIFT_ASKED || lift->state == LIFT_APPLYING))
+        lift->stale = true;
+}
+
+void lift_stale(struct landing *landing, const struct ns *ns, struct bytes key)
+{
+    struct lift *lift = lift_find(landing, ns, key);
+    if (lift)
+        stale_set(lift, (void *)ns);
+}
+
+void lifts_stale(struct landing *landing, const struct ns *ns)
+{
+    uint64_t cursor = 0;
+    do
+        cursor = table_scan(&landing->lifts, cursor, stale_set, (void *)ns);
+    while (cursor != 0);
+}
+
 void lift_landed(struct landing *landing, const struct ns *ns, struct bytes key,
                  const struct bytes *field)
 {
     absence_forget(landing, ns, key, field);
-    struct lift *lift = field ? NULL : lift_find(landing, ns, key);
-    if (lift && (lift->state == LIFT_ASKED || lift->state == LIFT_APPLYING))
-        lift->stale = true;
+    if (!field)
+        lift_stale(landing, ns, key);
 }
 
 bool landing_wait(struct landing *landing, struct land_waiter *waiter, struct task *task)
@@ -523,13 +590,9 @@ bool landing_wait(struct landing *landing, struct land_waiter *waiter, struct ta
     if (!lift || lift->state == LIFT_FAILED)
         return false;
     land_waiter_end(waiter);
-    waiter->task = task;
-    waiter->list = &lift->waiters;
-    waiter->next = lift->waiters;
-    waiter->prev = NULL;
-    if (lift->waiters)
-        lift->waiters->prev = waiter;
-    lift->waiters = waiter;
+    if (waiter->since_ms == 0)
+        waiter->since_ms = landing->kv->now_ms;
+    landing__waiter_add(&lift->waiters, waiter, task);
     return true;
 }
 
@@ -554,7 +617,8 @@ void lifts_start(struct landing *landing)
 void lifts_init(struct landing *landing)
 {
     table_init(&landing->lifts, lift_hash, lift_eq, NULL);
-    landing->absence = mem_zalloc(LAND_ABSENT_SLOTS * sizeof *landing->absence);
+    landing->absences.cap = LAND_ABSENT_SLOTS;
+    landing->absences.slot = mem_zalloc(LAND_ABSENT_SLOTS * sizeof *landing->absences.slot);
     landing->absence_seed = rand_u64(&landing->kv->rand);
 }
 
@@ -595,5 +659,5 @@ void lifts_done(struct landing *landing)
 {
     lifts_free(landing, NULL);
     table_done(&landing->lifts);
-    mem_free(landing->absence);
+    mem_free(landing->absences.slot);
 }

@@ -231,7 +231,7 @@ static size_t slice_size(const struct slice *slice)
     return slice->to - slice->from + slice->sweep;
 }
 
-static const char *reason_keep(struct land_batch *batch, const struct err *err)
+const char *shape_reason(struct land_batch *batch, const struct err *err)
 {
     const char *text = err->text[0] ? err->text : "the database refuses it";
     return (const char *)arena_copy(&batch->arena, bytes_of(text, strlen(text) + 1)).ptr;
@@ -240,7 +240,7 @@ static const char *reason_keep(struct land_batch *batch, const struct err *err)
 /* A single field, or the sweep, that the database refuses. */
 static void slice_refuse(struct land_batch *batch, const struct slice *slice, const struct err *err)
 {
-    const char *reason = reason_keep(batch, err);
+    const char *reason = shape_reason(batch, err);
     if (slice->sweep)
         slice->owner->refused = reason;
     for (size_t i = slice->from; i < slice->to; i++)
@@ -257,12 +257,16 @@ static enum rc columns_split(struct shape_db *db, struct land_batch *batch,
     size_t bad_count = 0;
     for (size_t i = slice->from; i < slice->to; i++) {
         struct slice one = {.owner = owner, .from = i, .to = i + 1};
+        if (owner->field[i].unlandable) {
+            bad_count += owner->field[i].refused != NULL;
+            continue;
+        }
         enum rc rc = slices_send(db, &one, 1, true, &last);
         if (rc == RC_IO || rc == RC_NOMEM) {
             *err = last;
             return rc;
         }
-        owner->field[i].refused = rc == RC_OK ? NULL : reason_keep(batch, &last);
+        owner->field[i].refused = rc == RC_OK ? NULL : shape_reason(batch, &last);
         bad_count += rc != RC_OK;
     }
     if (bad_count == slice->to - slice->from && !slice->sweep)

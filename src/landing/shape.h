@@ -23,6 +23,7 @@ struct land_field {
     uint64_t version; /* its newest mark */
     struct mark_seen seen;
     const char *refused; /* why the database does not take it; NULL: it landed */
+    bool unlandable;     /* its name: it is not sent, and refused if it is here */
 };
 
 struct land_owner {
@@ -53,6 +54,7 @@ void land_batch_done(struct land_batch *batch);
 void land_batch_clear(struct land_batch *batch);
 struct land_owner *land_batch_owner(struct land_batch *batch); /* a new one, zeroed */
 struct land_field *land_batch_field(struct land_batch *batch, struct land_owner *owner);
+const char *shape_reason(struct land_batch *batch, const struct err *err); /* in its arena */
 
 /* ---- a database, as a rule sees it ---- */
 

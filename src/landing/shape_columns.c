@@ -94,7 +94,7 @@ static enum rc table_get(struct shape_db *db, bool make, struct err *err)
 
 static bool is_left_out(const struct land_field *field)
 {
-    return field->refused != NULL;
+    return field->refused != NULL || field->unlandable;
 }
 
 /* Columns for fields that have none. */

@@ -265,6 +265,8 @@ static size_t slice_rows(const struct slice *slice, const struct sink_table *tab
     size_t count = 0;
     for (size_t i = slice->from; i < slice->to; i++) {
         const struct land_field *field = &slice->owner->field[i];
+        if (field->unlandable)
+            continue;
         to[count++] = (struct object_row){
             .table = table,
             .primary_key = arena_join(arena, query_all_key, BYTES(":"), field->name),

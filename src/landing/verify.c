@@ -90,6 +90,11 @@ struct land_verify {
     struct land_verify_result result;
 };
 
+static uint64_t hash_of(struct bytes bytes)
+{
+    return bytes.len > 0 && bytes.ptr ? XXH64(bytes.ptr, bytes.len, 0) : 0;
+}
+
 /* ---- life ---- */
 
 static void verify_unref(struct land_verify *verify)
@@ -195,8 +200,8 @@ static void field_add(struct land_verify *verify, struct bytes name, struct byte
         verify->field_cap = verify->field_cap ? 2 * verify->field_cap : 1024;
         verify->field = mem_realloc(verify->field, verify->field_cap * sizeof *verify->field);
     }
-    verify->field[verify->field_count++] = (struct verify_field){
-        .name = XXH64(name.ptr, name.len, 0), .value = XXH64(value.ptr, value.len, 0)};
+    verify->field[verify->field_count++] =
+        (struct verify_field){.name = hash_of(name), .value = hash_of(value)};
 }
 
 /* Whether the key is the hash it was. At the first look what is to be known of it. */
@@ -335,7 +340,7 @@ static int field_order(const void *one, const void *other)
 static struct verify_field *field_find(const struct land_verify *verify,
                                        const struct verify_owner *owner, struct bytes name)
 {
-    struct verify_field wanted = {.name = XXH64(name.ptr, name.len, 0)};
+    struct verify_field wanted = {.name = hash_of(name)};
     return owner->count == 0 ? NULL
                              : bsearch(&wanted, verify->field + owner->from, owner->count,
                                        sizeof wanted, field_order);
@@ -358,7 +363,7 @@ static enum rc row_meet(void *arg, size_t index, const struct lift_row *row, str
     else if (row->version > verify->newest)
         verify->newest = row->version;
     if (field) {
-        bool equal = field->value == XXH64(row->value.ptr, row->value.len, 0);
+        bool equal = field->value == hash_of(row->value);
         field->found = equal ? FOUND_EQUAL : FOUND_OTHER;
     } else if (owner->whole) {
         owner->extra++;
@@ -433,7 +438,7 @@ static void example_add(struct land_verify *verify, struct bytes key, struct byt
  * go, which forget the older of two. */
 static bool is_reported(struct land_verify *verify, struct bytes key)
 {
-    uint64_t hash = XXH64(key.ptr, key.len, 0);
+    uint64_t hash = hash_of(key);
     if (!verify->reported)
         verify->reported = mem_zalloc(REPORTED_SLOTS * sizeof *verify->reported);
     uint64_t *slot = &verify->reported[hash % REPORTED_SLOTS];

@@ -246,9 +246,12 @@ static void request_settle(struct request *request, size_t effects, enum rc rc)
     else
         buf_cut(&server->effects.buf, effects);
     if (rc == RC_COLD) {
-        request_want(request); /* if it has the turn of a key it keeps it */
+        /* If it has the turn of a key it keeps it. Who waits for a lift asks for no rows: they
+         * would be here before the lift, and it would run again for nothing. */
         if (landing_wait(server->landing, &request->land, &request->task))
             task_wait_event(&request->task);
+        else
+            request_want(request);
     } else if (rc != RC_WAIT) {
         server__ears_free(server, &request->listening); /* it has what it waited for */
         request->blocked = false;
@@ -286,10 +289,11 @@ static enum rc request_run(struct task *task, struct store *store, struct err *e
     kv_begin(&server->kv, clock_unix_ms(server->clock));
     uint64_t start_ns = clock_mono_ns(server->clock);
     size_t effects = server->effects.buf.len;
-    landing_run_begin(server->landing);
+    landing_run_begin(server->landing, &request->land);
     server->collecting = true; /* the turn's: they leave in the order of commits */
     enum rc rc = server__dispatch(&ctx);
     server->collecting = false;
+    landing_run_end(server->landing);
     if (rc != RC_COLD && rc != RC_WAIT && ctx.cmd)
         run_note(request, (clock_mono_ns(server->clock) - start_ns) / 1000, rc);
     if (rc == RC_OK && request->reply.failed)

@@ -18,7 +18,7 @@
 #include "store/task.h"
 #include "types/expire.h"
 
-#define TERRACE_VERSION "0.2.0"
+#define TERRACE_VERSION "0.3.0"
 #define REDIS_VERSION "7.0.15" /* whose protocol and answers are followed */
 
 enum {

@@ -364,7 +364,10 @@ enum rc key_save_or_remove(struct key *key, struct bytes extra, struct err *err)
 {
     if (key->meta.count > 0)
         return key_save(key, extra, err);
-    enum rc rc = rows_remove(key, err); /* landing has heard of every field */
+    /* Landing has heard of every field, but not that there is nothing else to be asked for. */
+    enum rc rc = whole_change(key, true, false, err);
+    if (rc == RC_OK)
+        rc = rows_remove(key, err);
     key->exists = false;
     if (rc == RC_OK)
         key_changed(key, KV_EVENT_GENERIC, "del");

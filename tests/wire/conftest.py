@@ -2,6 +2,7 @@
 
 TERRACED and TERRACE name the programs; tools/run_tests.py sets them.
 """
+import itertools
 import os
 import pathlib
 import re
@@ -16,10 +17,14 @@ import time
 import pytest
 import redis
 
+import land
+from mariadb import MariaDB
+
 ROOT = pathlib.Path(__file__).resolve().parent.parent.parent
 TERRACED = os.environ.get("TERRACED", str(ROOT / "build-dev" / "terraced"))
 TERRACE = os.environ.get("TERRACE", str(ROOT / "build-dev" / "terrace"))
 START_SECONDS = 30
+DATABASES = itertools.count()
 LISTENS = re.compile(r"listens on \S+:(\d+)")
 
 
@@ -113,3 +118,62 @@ def start(tmp_path):
 @pytest.fixture
 def server(start):
     return start()
+
+
+# ---- landing ----
+
+@pytest.fixture(scope="session")
+def maria():
+    """One MariaDB for all tests; each has a database of its own in it."""
+    with MariaDB() as server:
+        yield server
+
+
+@pytest.fixture
+def sqlite_sink(tmp_path):
+    return land.Sqlite(tmp_path / "sink.db")
+
+
+@pytest.fixture
+def maria_sink(maria):
+    name = f"t{next(DATABASES)}"
+    yield land.Maria(maria, name)
+    if maria.process:
+        maria.ask(f"DROP DATABASE `{name}`")
+
+
+@pytest.fixture(params=["sqlite", "mysql"])
+def sink(request):
+    return request.getfixturevalue("sqlite_sink" if request.param == "sqlite" else "maria_sink")
+
+
+@pytest.fixture
+def landing(start):
+    """landing(sink, *words) gives a server with a rule of shape object, named players."""
+
+    def start_one(sink, *words, delay=land.NEVER, args=(), **options):
+        rule = ("--land", "players", "slug-data:{*}", sink.url, "delay", delay, *words)
+        landed = land.Landed(start(*rule, *args, **options), sink)
+        landed.flush()  # the first pass comes without being asked for
+        return landed
+
+    return start_one
+
+
+@pytest.fixture
+def columns(start):
+    """columns(sink, *words) gives a server with a rule of shape columns, named users."""
+
+    def start_one(sink, *words, delay=land.NEVER, args=(), **options):
+        rule = ("--land", "users", "user:*", sink.url, "shape", "columns", "table", "users", "key",
+                "id", "delay", delay, *words)
+        landed = land.Landed(start(*rule, *args, **options), sink)
+        landed.flush()  # the first pass comes without being asked for
+        return landed
+
+    return start_one
+
+
+@pytest.fixture
+def landed(landing, sink):
+    return landing(sink)

@@ -30,6 +30,7 @@ from diff.resp import Closed, Connection, quote  # noqa: E402
 
 CLIENTS = 4
 SETTLE_SECONDS = 60
+QUICK = 10000  # operations of a phase: below, trouble comes more often
 BIG_FIELDS = 600  # more than landing reads, notes or applies in one step
 OWN_COLUMNS = ("up_version", "is_del", "del_time")
 NIL = ("$", None)
@@ -48,7 +49,8 @@ def stacks(server):
     """Where a server that hangs is, if gdb is there to tell; or how it died."""
     time.sleep(0.2)
     if server.process.poll() is not None or not shutil.which("gdb"):
-        return f"exit {server.process.poll()}: {server.stderr()[-4000:]}"
+        said = "(it was killed since)" if server.errors.closed else server.stderr()[-4000:]
+        return f"exit {server.process.poll()}: {said}"
     return subprocess.run(["gdb", "-p", str(server.process.pid), "-batch", "-ex", "bt 12"],
                           capture_output=True, text=True, timeout=60).stdout[-6000:]
 
@@ -227,10 +229,11 @@ class Writer:
             self.big = []
         self.binary = [b"b0", b"b1"]  # shape columns: the first value makes the column a BLOB
         self.numbers, self.floats = [b"n0", b"n1"], [b"d0"]
+        self.noise = b"noise:%d" % number  # of another rule, which shares the dirty tables
         self.last = 0
 
     def all_keys(self):
-        return self.keys + self.big
+        return self.keys + self.big + [self.noise]
 
     def value(self, field):
         rand = self.rand
@@ -294,7 +297,7 @@ class Writer:
         if kind == "DEL":
             return [b"DEL", key]
         if kind in ("RENAME", "COPY"):
-            other = rand.choice([some for some in self.all_keys() if some != key])
+            other = rand.choice([some for some in self.keys + self.big if some != key])
             more = [b"REPLACE"] if kind == "COPY" and rand.random() < 0.7 else []
             return [kind.encode(), key, other, *more]
         if kind == "PEXPIRE":
@@ -316,6 +319,9 @@ class Writer:
         rand = self.rand
         key = rand.choice(keys)
         kind = rand.random()
+        if key == self.noise:
+            return [rand.choice(([b"HINCRBY", key, b"n", b"1"], [b"HSET", key, b"n", b"%d" % rand.randrange(9)],
+                                 [b"DEL", key]))]
         if kind < (0.25 if lifting else 0.1):
             return [[rand.choice((b"LAND.EVICT", b"LAND.EVICT", b"LAND.LOAD")), key]]
         if kind < (0.65 if lifting else 0.4):
@@ -351,7 +357,7 @@ class Client(threading.Thread):
         self.link = None
         self.epoch = 0  # of the world, when it connected
         self.story = collections.defaultdict(lambda: collections.deque(maxlen=120))
-        self.done, self.lost, self.down, self.slowest = 0, 0, 0, 0.0
+        self.done, self.lost, self.down, self.slowest = 0, 0, 0, (0.0, "")
 
     # A thread can be started once; the client goes on in the next phase.
     def again(self):
@@ -400,7 +406,8 @@ class Client(threading.Thread):
             self.link.send(commands)
             replies = [self.link.reply() for _ in commands]
             if world.epoch == self.epoch:
-                self.slowest = max(self.slowest, time.monotonic() - begin)
+                took = time.monotonic() - begin
+                self.slowest = max(self.slowest, (took, show(commands[-2 if len(commands) > 1 else 0])))
             return replies
         except Closed as error:
             self.link.close()
@@ -454,8 +461,9 @@ class Client(threading.Thread):
         self.tell(args, reply)
         if is_down(reply):
             self.down += 1
-            if self.world.sink != "mariadb":
-                self.wrong(args, "an answer", reply)
+            # Two connections that open a new SQLite file at once: one may find it locked.
+            if self.world.sink != "mariadb" and b"locked" not in reply[1]:
+                self.wrong(args, "an answer", reply[1].decode(errors="replace"))
             return
         expected = play(self.state, args)
         if not fits(expected, reply):
@@ -527,9 +535,15 @@ def as_bytes(cell):
     return cell.encode() if isinstance(cell, str) else cell
 
 
+def fields_of(row):
+    """Of shape columns."""
+    return {column.encode(): cell for column, cell in row.items()
+            if column not in ("id", *OWN_COLUMNS) and cell is not None}
+
+
 class Sqlite:
-    def __init__(self, directory):
-        self.path = directory / "landed.db"
+    def __init__(self, directory, name="landed.db"):
+        self.path = directory / name
         self.url = f"sqlite:{self.path}"
 
     def rows(self, tables):
@@ -630,7 +644,10 @@ class World:
                f"delay {rand.choice((1, 20, 200, 2000))}{keep}"
         self.options = ["--hot-memory", "8mb", "--durability", rand.choice(("everysec", "always", "no"))]
         self.file = self.dir / "terraced.conf"
-        self.file.write_text(rule + "\n")
+        self.noise = Sqlite(self.dir, "noise.db")
+        noise = f"land noise noise:* {self.noise.url} shape columns table noise key id tables 4 " \
+                f"delay {rand.choice((1, 100))} batch 1"
+        self.file.write_text(f"{rule}\n{noise}\n")
         self.say(f"{rule} {' '.join(self.options)}")
         self.server_start()
 
@@ -640,6 +657,8 @@ class World:
         self.port = self.server.port
 
     def server_end(self, kill):
+        if self.server.process.poll() is not None:
+            raise Wrong(f"terraced died: {stacks(self.server)}")
         self.epoch += 1
         if kill:
             self.server.kill()
@@ -767,9 +786,7 @@ class World:
                 if self.shape == "object":
                     self.take_object(table, row, out)
                 else:
-                    out[b"user:" + as_bytes(name)] = {
-                        column.encode(): as_bytes(cell) for column, cell in row.items()
-                        if column not in ("id", *OWN_COLUMNS) and cell is not None}
+                    out[b"user:" + name] = fields_of(row)
         return out
 
     def take_object(self, table, row, out):
@@ -799,6 +816,9 @@ class World:
         if errors != ("*", []):
             raise Wrong(f"LAND.ERRORS answers {errors}")
         found = self.live(self.database.rows(self.tables))
+        for row in self.noise.rows(["noise"])["noise"]:
+            if not row["is_del"]:
+                found[b"noise:" + row["id"]] = fields_of(row)
         for client in self.clients:
             for key in client.writer.all_keys():
                 wanted, here = client.state.get(key, {}), found.pop(key, {})
@@ -833,7 +853,7 @@ class World:
         try:
             while not self.over.is_set() and self.operations() - base < operations and \
                     time.monotonic() < end:
-                target = self.operations() + self.rand.choice((5, 30, 100, 400))
+                target = self.operations() + self.rand.choice(self.pace)
                 wait_end = time.monotonic() + 2
                 while self.operations() < target and time.monotonic() < wait_end and \
                         not self.over.is_set():
@@ -862,6 +882,7 @@ class World:
         return sum(client.done for client in self.clients)
 
     def play(self, operations, seconds):
+        self.pace = (5, 30, 100) if operations < QUICK else (5, 30, 100, 400)
         self.phase(operations, seconds)
         self.server_end(False)
         shutil.rmtree(self.dir / "data")
@@ -874,8 +895,8 @@ class World:
         lost = sum(client.lost for client in self.clients)
         down = sum(client.down for client in self.clients)
         slowest = max(client.slowest for client in self.clients)
-        return f"{self.operations()} operations, {lost} replies lost, {down} refused, slowest " \
-               f"{slowest:.2f} s, {dict(self.counts)}"
+        return f"{self.operations()} operations, {lost} replies lost, {down} refused, " \
+               f"{dict(self.counts)}, slowest {slowest[0]:.2f} s: {slowest[1]:.60}"
 
 
 def run(sink, shape, seed, operations=1 << 60, seconds=1 << 30, say=lambda text: None):

@@ -294,6 +294,18 @@ def test_a_cold_read_anywhere_changes_nothing(plain, read):
 
 # ---- LAND.VERIFY ----
 
+def test_a_column_added_by_hand_is_lifted(start, database):
+    rule = Rule(start(), Columns(database))
+    rule.add()
+    rule.land(1, a="1")
+    assert rule.whole(1) == {"a": "1"}
+    rule.ask("LAND.EVICT", rule.key(1))
+    assert rule.whole(1) == {"a": "1"}  # the lifter knows the table now
+    rule.shape.insert(1, "c", "hand")
+    rule.ask("LAND.EVICT", rule.key(1))
+    assert rule.whole(1) == {"a": "1", "c": "hand"}
+
+
 def test_verify_tells_what_differs_and_repairs_it(rule):
     rule.add()
     for owner in range(5):
@@ -449,7 +461,7 @@ def test_verify_under_writes_reports_nothing(rule):
         for _ in range(5):
             found = rule.verify()
             assert {name: found[name] for name in NOTHING} == NOTHING
-            assert found["checked_keys"] > 0
+            assert found["checked_keys"] >= 1500
     finally:
         stop.set()
         writer.join()
@@ -491,8 +503,7 @@ def test_who_asks_may_leave(mysql, start):
     try:
         with rule.server.connect() as link:
             link.sendall(b"LAND.VERIFY r\r\n")
-            wait_for(lambda: rule.client.info("commandstats").get("cmdstat_ping") is None)
-            time.sleep(0.2)
+            time.sleep(0.3)
     finally:
         mysql.pause(False)
     assert rule.verify() == {**NOTHING, "checked_keys": 1, "checked_fields": 1, "skipped": 0}
@@ -572,12 +583,6 @@ def write(rule, stop):
     client = rule.server.client()
     count = 0
     while not stop.is_set():
-        client.hset(rule.key(count % 2000), "a", f"w{count}")
+        client.hset(rule.key(count % 500), "a", f"w{count}")
         count += 7
 
-
-def wait_for(condition):
-    end = time.monotonic() + 20
-    while not condition():
-        assert time.monotonic() < end
-        time.sleep(0.01)

@@ -279,8 +279,8 @@ def test_sections_are_chosen_as_in_redis(both, sections):
 def test_default_all_and_everything(server):
     link = Link(server)
     assert list(info(link)) == list(info(link, "default")) == [
-        "Server", "Clients", "Memory", "Persistence", "Stats", "Replication", "CPU", "Tiers", "Cluster",
-        "Keyspace"]
+        "Server", "Clients", "Memory", "Persistence", "Stats", "Replication", "CPU", "Tiers", "Landing",
+        "Cluster", "Keyspace"]
     assert set(info(link, "all")) == set(info(link, "everything")) == {*info(link), "Commandstats"}
 
 

@@ -63,6 +63,7 @@ static const struct {
     {"PUBSUB|HELP", true, {0}},
     {"CLIENT", true, {0}},
     {"COMMAND*", false, {"connection"}},
+    {"LAND.*", true, {0}},
 };
 
 static const char *group_category(const struct cmd *cmd)
@@ -76,7 +77,8 @@ static const char *group_category(const struct cmd *cmd)
 static size_t categories_of(const struct cmd *cmd, const char *to[CATEGORIES_MAX])
 {
     size_t count = 0;
-    bool in_group = strcmp(cmd->group, "server") != 0;
+    /* What Redis does not have is in none of its categories. */
+    bool in_group = strcmp(cmd->group, "server") != 0 && strcmp(cmd->group, "landing") != 0;
     if (cmd->flags & CMD_WRITE)
         to[count++] = "write";
     if (cmd->flags & CMD_READ)

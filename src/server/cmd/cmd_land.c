@@ -201,9 +201,9 @@ static uint64_t *wait_lsn(struct request *request)
     return request->state;
 }
 
-static enum rc pass_wait(struct cmd_ctx *ctx, struct land_rule *rule)
+static enum rc pass_wait(struct cmd_ctx *ctx, struct land_rule *rule, uint64_t lsn)
 {
-    landing_kick(ctx->server->landing, rule);
+    landing_kick(ctx->server->landing, rule, lsn);
     landing_wait_pass(ctx->server->landing, &ctx->request->land, &ctx->request->task);
     task_wait_event(&ctx->request->task);
     return RC_WAIT;
@@ -235,7 +235,7 @@ enum rc cmd_land_flush(struct cmd_ctx *ctx)
     uint64_t *lsn = wait_lsn(ctx->request);
     if (*lsn == 0) {
         *lsn = store_last_lsn(ctx->kv->store);
-        return pass_wait(ctx, rule);
+        return pass_wait(ctx, rule, *lsn);
     }
     if (landing_is_through(landing, rule, *lsn)) {
         resp_add_status(ctx->reply, "OK");
@@ -244,7 +244,7 @@ enum rc cmd_land_flush(struct cmd_ctx *ctx)
     const char *trouble = trouble_of(ctx, rule, *lsn);
     if (trouble)
         return err_set(ctx->err, RC_REPLY, "LANDDOWN not everything has landed: %s", trouble);
-    return pass_wait(ctx, rule);
+    return pass_wait(ctx, rule, *lsn);
 }
 
 static void wait_give_up(struct resp_out *reply)
@@ -268,7 +268,7 @@ enum rc cmd_land_wait(struct cmd_ctx *ctx)
         if (timeout_ms > 0)
             ctx->request->task.deadline_ns =
                 clock_mono_ns(ctx->server->clock) + (uint64_t)timeout_ms * 1000000;
-        return pass_wait(ctx, NULL);
+        return pass_wait(ctx, NULL, *lsn);
     }
     bool through = landing_is_through(ctx->server->landing, NULL, *lsn);
     if (through)

@@ -236,7 +236,7 @@ enum rc cmd_land_retry(struct cmd_ctx *ctx)
     struct land_rule *rule;
     enum rc rc = errors_change(ctx, entry_retry, &rule);
     if (rc == RC_OK)
-        landing_kick(ctx->server->landing, rule);
+        landing_kick(ctx->server->landing, rule, UINT64_MAX);
     return rc;
 }
 
