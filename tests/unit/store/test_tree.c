@@ -533,14 +533,12 @@ TEST(suffixes_of_any_length_are_kept_in_order)
     fix_done(&fix);
 }
 
-/* As the entries of a dirty table: owners whose names begin alike, longer than a node remembers, and
- * leave each other at any byte. */
+/* As entries of a dirty table: owners that begin alike, with more than a node remembers, and leave
+ * each other at any byte. */
 static struct bytes owner_suffix(char to[200], unsigned owner, unsigned field)
 {
-    int len = snprintf(to, 200, "app&region&type&%.*s%u&field:%06u", (int)(owner * 7 % 90),
-                       "oooooooooooooooooooooooooooooooooooooooooooooooooooooooooooooooooooooooooooooo"
-                       "oooooooooooo",
-                       owner % 11, field);
+    int len = snprintf(to, 200, "app&region&type&%0*u&field:%06u", (int)(owner * 7 % 90) + 1,
+                       owner % 10, field);
     return bytes_of(to, (size_t)len);
 }
 
