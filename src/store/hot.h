@@ -85,8 +85,8 @@ struct hot {
     struct hot_row *seen_row[HOT_SEEN];
     struct hot_group *seen_group[HOT_SEEN];
     uint8_t seen_row_next, seen_group_next; /* the older ones */
-    uint64_t dead_count;          /* entries of dead slots */
-    struct tree *dead_tree;       /* of dropped groups: freed in small steps */
+    uint64_t dead_count;                    /* entries of dead slots */
+    struct tree *dead_tree;                 /* of dropped groups: freed in small steps */
     size_t dead_tree_count, dead_tree_cap;
     /* CLOCK */
     uint64_t hand;
