@@ -1,6 +1,7 @@
 #!/bin/bash
 # bench.sh BUILD_DIR [AREA]: runs bench_AREA, or every bench program that was built. The area server is
-# tools/bench_server.py; it runs last, and OPTIONS="--only set,get --p 16" makes it short.
+# tools/bench_server.py; it runs last, and OPTIONS="--only set,get --p 16" makes it short. The area landing is
+# bench_landing and then tools/bench_landing.py, whose outage of the database lasts OUTAGE_SECONDS.
 set -eu
 build=$1
 area=${2:-}
@@ -8,8 +9,16 @@ bench_server() {
     # shellcheck disable=SC2086
     /usr/bin/python3 "$(dirname "$0")/bench_server.py" --build "$build" ${OPTIONS:-}
 }
+bench_landing() {
+    /usr/bin/python3 "$(dirname "$0")/bench_landing.py" --build "$build"
+}
 if [ "$area" = server ]; then
     bench_server
+    exit
+fi
+if [ "$area" = landing ]; then
+    "$build/bench_landing"
+    bench_landing
     exit
 fi
 if [ -n "$area" ]; then
@@ -20,5 +29,7 @@ for program in "$build"/bench_*; do
     echo "== ${program##*/}"
     "$program"
 done
+echo "== bench_landing.py"
+bench_landing
 echo "== bench_server.py"
 bench_server

@@ -132,6 +132,11 @@ static bool encoded_add(struct bytes text, struct buf *to)
     return true;
 }
 
+bool address_field_add(const struct address *address, struct bytes field, struct buf *to)
+{
+    return address->spec->shape == LAND_OBJECT ? buf_add_bytes(to, field) : encoded_add(field, to);
+}
+
 bool address_entry_add(const struct address *address, struct bytes field, struct buf *to)
 {
     if (address->spec->shape == LAND_OBJECT)

@@ -39,6 +39,8 @@ enum rc address_check_field(const struct address *address, struct bytes field,
                             struct err *err) NODISCARD;
 /* The entry of a field, or of the owner (empty field), behind what is in the buffer. */
 bool address_entry_add(const struct address *address, struct bytes field, struct buf *to) NODISCARD;
+/* The field's part of it, behind that of the owner. */
+bool address_field_add(const struct address *address, struct bytes field, struct buf *to) NODISCARD;
 bool address_key_add(const struct address *address, struct buf *to) NODISCARD; /* the data key */
 
 /* What an entry names. rule_name is set for shape columns, the address's parts but not its spec. */

@@ -17,14 +17,17 @@ void dirty_init(struct dirty *dirty)
     static const char *const tail[DIRTY_PARTS] = {"", ":saving", ":error", ":lock"};
     for (unsigned n = 0; n < DIRTY_TABLES_MAX; n++)
         for (size_t part = 0; part < DIRTY_PARTS; part++)
-            snprintf(dirty->name[n][part], DIRTY_NAME_BYTES, "slug-persist:{dirtyKey:%u}%s", n,
-                     tail[part]);
+            dirty->name_len[n][part] =
+                (uint8_t)snprintf(dirty->name[n][part], DIRTY_NAME_BYTES,
+                                  "slug-persist:{dirtyKey:%u}%s", n, tail[part]);
+    dirty->lsn_high = 0;
+    dirty->lsn_len = 0;
 }
 
 struct bytes dirty_name(const struct dirty_table *table, enum dirty_part part)
 {
-    const char *name = table->dirty->name[table->number][part];
-    return bytes_of(name, strlen(name));
+    const struct dirty *dirty = table->dirty;
+    return bytes_of(dirty->name[table->number][part], dirty->name_len[table->number][part]);
 }
 
 /* Landing's own hashes are not landed, and not refused to it. */
@@ -76,13 +79,29 @@ enum rc dirty_open(const struct dirty_table *table, enum dirty_part part, struct
 
 /* ---- marks ---- */
 
+static size_t lsn_text(struct dirty *dirty, char to[NUMBER_INT_BYTES], uint64_t lsn)
+{
+    enum { LOW = 10000, LOW_DIGITS = 4 };
+    if (lsn < LOW)
+        return number_int_text(to, (int64_t)lsn);
+    unsigned low = (unsigned)(lsn % LOW);
+    if (dirty->lsn_high != lsn / LOW) {
+        dirty->lsn_high = lsn / LOW;
+        dirty->lsn_len = number_int_text(dirty->lsn_text, (int64_t)dirty->lsn_high);
+    }
+    memcpy(to, dirty->lsn_text, sizeof dirty->lsn_text);
+    for (size_t i = LOW_DIGITS; i-- > 0; low /= 10)
+        to[dirty->lsn_len + i] = (char)('0' + low % 10);
+    return dirty->lsn_len + LOW_DIGITS;
+}
+
 enum rc dirty_mark(const struct dirty_table *table, struct bytes entry, bool removed, bool *ret_new,
                    struct err *err)
 {
     char value[MARK_BYTES];
     const size_t head = sizeof mark_update - 1;
     memcpy(value, removed ? mark_remove : mark_update, head);
-    size_t len = head + number_int_text(value + head, (int64_t)store_lsn(table->ns->kv->store));
+    size_t len = head + lsn_text(table->dirty, value + head, store_lsn(table->ns->kv->store));
     return field_set(table, DIRTY_MARKED, entry, bytes_of(value, len), ret_new, err);
 }
 

@@ -12,19 +12,25 @@
  *   (1) A mark is removed only together with the version its remover has seen.
  *   (2) A lock is renewed and released by its owner only; an owner that let it run out has lost it.
  *
- * Ownership: names are in the struct dirty, which never changes. Threads: the executor. */
+ * Ownership: names are in the struct dirty, and never change. Threads: the executor. */
 #pragma once
 
 #include "types/key.h"
+#include "types/number.h"
 
 enum dirty_part { DIRTY_MARKED, DIRTY_SAVING, DIRTY_ERROR, DIRTY_LOCK };
 enum { DIRTY_PARTS = 4, DIRTY_TABLES_MAX = 64, DIRTY_NAME_BYTES = 40, DIRTY_REASON_BYTES = 256 };
 
 struct dirty {
     char name[DIRTY_TABLES_MAX][DIRTY_PARTS][DIRTY_NAME_BYTES];
+    uint8_t name_len[DIRTY_TABLES_MAX][DIRTY_PARTS];
+    /* All but the last digits of the LSN that was written last: the next ones begin alike. */
+    uint64_t lsn_high;
+    char lsn_text[NUMBER_INT_BYTES];
+    size_t lsn_len;
 };
 struct dirty_table { /* one of them, of one database */
-    const struct dirty *dirty;
+    struct dirty *dirty;
     struct ns *ns;
     uint32_t number;
 };

@@ -371,13 +371,18 @@ static enum rc pair_claim(const struct land_rule *rule, const struct address *ad
 
 /* ---- marks ---- */
 
+static bool memo_has(const struct owner_memo *memo, const struct ns *ns, struct bytes key)
+{
+    return memo->rule && memo->rule->ns == ns && bytes_eq(buf_bytes(&memo->key), key);
+}
+
 /* Where a key lives, remembered from the field before. */
 static enum rc memo_get(struct land_rule *rule, struct bytes key, struct owner_memo **ret_memo,
                         struct err *err)
 {
     struct owner_memo *memo = &rule->landing->memo;
     *ret_memo = memo;
-    if (memo->rule == rule && bytes_eq(buf_bytes(&memo->key), key))
+    if (memo_has(memo, rule->ns, key))
         return RC_OK;
     memo->rule = NULL;
     memo->pair_is_known = rule->spec->shape != LAND_OBJECT;
@@ -387,6 +392,10 @@ static enum rc memo_get(struct land_rule *rule, struct bytes key, struct owner_m
     enum rc rc = address_of(rule->spec, buf_bytes(&memo->key), &memo->address, err);
     if (rc != RC_OK)
         return rc;
+    buf_cut(&memo->entry, 0);
+    if (!address_entry_add(&memo->address, BYTES(""), &memo->entry))
+        return err_set(err, RC_NOMEM, "could not allocate memory for an entry");
+    memo->owner_len = memo->entry.len;
     memo->table = address_table(rule->spec, key);
     memo->rule = rule;
     return RC_OK;
@@ -406,12 +415,12 @@ static enum rc mark(struct land_rule *rule, struct bytes key, struct bytes field
         rc = pair_claim(rule, &memo->address, &memo->pair_is_known, err);
     if (rc != RC_OK)
         return rc;
-    buf_cut(&landing->entry, 0);
-    if (!address_entry_add(&memo->address, field, &landing->entry))
+    buf_cut(&memo->entry, memo->owner_len);
+    if (!address_field_add(&memo->address, field, &memo->entry))
         return err_set(err, RC_NOMEM, "could not allocate memory for an entry");
     struct dirty_table table = land_rule_table(rule, memo->table);
     verifies_marked(landing, rule, key);
-    rc = dirty_mark(&table, buf_bytes(&landing->entry), removed, &is_new, err);
+    rc = dirty_mark(&table, buf_bytes(&memo->entry), removed, &is_new, err);
     if (rc == RC_OK && is_new) { /* hints: the commit may still be taken back */
         if (rule->marked_since_ms == 0)
             rule->marked_since_ms = landing->kv->now_ms;
@@ -424,39 +433,6 @@ static enum rc mark(struct land_rule *rule, struct bytes key, struct bytes field
 enum rc land_mark(struct land_rule *rule, struct bytes key, struct bytes field, struct err *err)
 {
     return mark(rule, key, field, false, err);
-}
-
-/* An entry as address.h draws it, without looking whether the key can be landed. */
-bool landing_mark_row(const struct landing *landing, struct ns *ns, struct bytes key,
-                      struct bytes field, struct land_mark_row *to)
-{
-    const struct land_rule *rule = landing_rule_of(landing, ns, key);
-    if (!rule)
-        return false;
-    const struct rule_spec *spec = rule->spec;
-    size_t len = 0, head = strlen(spec->name);
-    struct bytes middle;
-    if (spec->shape == LAND_OBJECT) {
-        const size_t front = sizeof ADDRESS_OBJECT_PREFIX - 1;
-        middle = bytes_of(key.ptr + front, key.len - front - 1);
-        head = 0;
-    } else if (!rule_takes(spec, key, &middle)) {
-        return false;
-    }
-    if (head + middle.len + field.len + 2 > sizeof to->entry)
-        return false;
-    if (head > 0) {
-        memcpy(to->entry, spec->name, head);
-        to->entry[head] = '&';
-        len = head + 1;
-    }
-    for (size_t i = 0; i < middle.len; i++) /* for shape columns: a guess */
-        to->entry[len++] = middle.ptr[i] == ':' && head == 0 ? '&' : middle.ptr[i];
-    to->entry[len++] = '&';
-    memcpy(to->entry + len, field.ptr, field.len);
-    struct dirty_table table = land_rule_table(rule, address_table(spec, key));
-    to->row.suffix = bytes_of(to->entry, len + field.len);
-    return key_peek_rows(ns, dirty_name(&table, DIRTY_MARKED), to->id, &to->row.group);
 }
 
 /* ---- hooks ---- */
@@ -508,17 +484,25 @@ static enum rc dead_look(const struct land_rule *rule, struct key *key, struct e
     return rc;
 }
 
+/* Landing's own keys can be read, but for the rules: their URLs may hold passwords, and LAND.RULE
+ * LIST shows them without. */
+static enum rc own_found(struct landing *landing, struct key *key)
+{
+    key->rule = &landing->own;
+    if (bytes_eq(key->name, BYTES(RULES_KEY)))
+        key->exists = key->dead = false;
+    return RC_OK;
+}
+
 static enum rc hook_found(void *arg, struct key *key, bool whole, struct err *err)
 {
     struct landing *landing = arg;
-    if (bytes_start_with(key->name, BYTES(LAND_OWN_PREFIX))) {
-        key->rule = &landing->own;
-        if (bytes_eq(key->name,
-                     BYTES(RULES_KEY))) /* URLs with passwords; LAND.RULE LIST has none */
-            key->exists = key->dead = false;
-        return RC_OK;
+    struct land_rule *rule = landing->memo.rule;
+    if (!memo_has(&landing->memo, key->ns, key->name)) {
+        if (bytes_start_with(key->name, BYTES(LAND_OWN_PREFIX)))
+            return own_found(landing, key);
+        rule = landing_rule_of(landing, key->ns, key->name);
     }
-    struct land_rule *rule = landing_rule_of(landing, key->ns, key->name);
     if (!rule)
         return RC_OK;
     key->rule = rule;
@@ -783,6 +767,7 @@ struct landing *landing_new(const struct landing_options *options)
     buf_init(&landing->entry, STORE_SUFFIX_BYTES_MAX);
     buf_init(&landing->owner, STORE_SUFFIX_BYTES_MAX);
     buf_init(&landing->memo.key, KEY_BYTES_MAX);
+    buf_init(&landing->memo.entry, STORE_SUFFIX_BYTES_MAX);
     rand_bytes(&options->kv->rand, landing->token, sizeof landing->token);
     for (size_t i = 0; i < sizeof landing->token; i++)
         landing->token[i] = (uint8_t)digits[landing->token[i] & 15];
@@ -811,6 +796,7 @@ void landing_free(struct landing *landing)
     buf_done(&landing->entry);
     buf_done(&landing->owner);
     buf_done(&landing->memo.key);
+    buf_done(&landing->memo.entry);
     mem_free(landing);
 }
 

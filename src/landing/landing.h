@@ -55,16 +55,6 @@ enum rc landing_rule_unstore(struct landing *landing, struct bytes name, struct 
 /* Before the first command: those stored are added. It runs turns. */
 enum rc landing_rules_load(struct landing *landing, struct err *err) NODISCARD;
 
-/* The row of the mark that a change of this field would write, to prefetch it: a guess, no answer.
- * False: no rule takes the key, or the table is not in memory. */
-struct land_mark_row {
-    struct store_row row; /* points into the rest */
-    uint8_t id[KEY_ID_BYTES];
-    uint8_t entry[128];
-};
-bool landing_mark_row(const struct landing *landing, struct ns *ns, struct bytes key,
-                      struct bytes field, struct land_mark_row *to);
-
 /* ---- waiting ---- */
 
 /* What a command waits for; embedded by its owner, zeroed before use. */

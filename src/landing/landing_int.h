@@ -50,6 +50,8 @@ struct owner_memo {         /* the key that was marked last: fields of one key c
     struct land_rule *rule; /* NULL: none */
     struct buf key;
     struct address address; /* points into key */
+    struct buf entry;       /* begins with owner_len bytes that all entries of the key share */
+    size_t owner_len;
     uint32_t table;
     bool pair_is_known; /* pair_claim() need not be asked */
 };

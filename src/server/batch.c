@@ -193,27 +193,6 @@ static void batch_prefetch_rows(struct server *server)
         store_prefetch_rows(server->store, row, count);
 }
 
-/* A change of a landed hash marks it: another tree, as large as what has not landed. */
-static void batch_prefetch_marks(struct server *server)
-{
-    struct land_mark_row mark[BATCH_CALLS_MAX];
-    struct store_row row[BATCH_CALLS_MAX];
-    size_t count = 0;
-    for (size_t i = 0; i < server->call_count; i++) {
-        const struct call *call = &server->call[i];
-        const unsigned wanted = CMD_ROW2 | CMD_WRITE;
-        if (call->cmd && (call->cmd->flags & wanted) == wanted && call->argc > 2 &&
-            call->conn->ns->landed &&
-            landing_mark_row(server->landing, call->conn->ns, call->argv[1], call->argv[2],
-                             &mark[count])) {
-            row[count] = mark[count].row;
-            count++;
-        }
-    }
-    if (count > 1)
-        store_prefetch_rows(server->store, row, count);
-}
-
 static void batch_prefetch(struct server *server)
 {
     struct store_group group[PREFETCH_KEYS_MAX];
@@ -234,11 +213,8 @@ static void batch_prefetch(struct server *server)
     }
     if (count > 1)
         store_prefetch(server->store, group, count);
-    if (server->call_count > 1) {
+    if (server->call_count > 1) /* not the marks of landed rows: both are more than a cache holds */
         batch_prefetch_rows(server);
-        if (landing_rule_next(server->landing, NULL))
-            batch_prefetch_marks(server);
-    }
 }
 
 /* ---- running ---- */

@@ -276,10 +276,13 @@ struct hot_row *hot_row_find(const struct hot *hot, uint32_t slot, struct bytes 
 struct hot_row *hot_row_get(struct hot *hot, uint32_t slot, struct bytes key)
 {
     struct hot_row *row = hot_row_seen(hot, slot, key);
-    if (!row)
-        row = hot_row_find(hot, slot, key, hot_hash(hot, slot, key));
     if (row)
-        hot->seen_row = row;
+        return row;
+    row = hot_row_find(hot, slot, key, hot_hash(hot, slot, key));
+    if (row) {
+        hot->seen_row[hot->seen_row_next] = row;
+        hot->seen_row_next ^= 1;
+    }
     return row;
 }
 
@@ -321,8 +324,9 @@ struct hot_row *hot_row_swap(struct hot *hot, struct hot_row *row, uint64_t hash
     if (old) {
         meter_sub(&hot->meter, old->head.segment, row_bytes(old));
         table_slot_replace(place, row);
-        if (hot->seen_row == old)
-            hot->seen_row = row;
+        for (size_t i = 0; i < HOT_SEEN; i++)
+            if (hot->seen_row[i] == old)
+                hot->seen_row[i] = row;
         return old;
     }
     table_insert(&hot->table, hash, row);
@@ -338,10 +342,12 @@ static void entry_unhang(struct hot *hot, struct hot_head *head, uint64_t hash)
     void *found = table_find(&hot->table, hash, &wanted, &place);
     ASSERT(found == head);
     table_remove(&hot->table, hash, place);
-    if ((void *)hot->seen_row == head)
-        hot->seen_row = NULL;
-    if ((void *)hot->seen_group == head)
-        hot->seen_group = NULL;
+    for (size_t i = 0; i < HOT_SEEN; i++) {
+        if ((void *)hot->seen_row[i] == head)
+            hot->seen_row[i] = NULL;
+        if ((void *)hot->seen_group[i] == head)
+            hot->seen_group[i] = NULL;
+    }
     struct hot_slot *slot = &hot->slot[wanted.slot];
     slot->entry_count--;
     if (slot->dead) {
@@ -370,12 +376,16 @@ struct hot_group *hot_group_find(const struct hot *hot, uint32_t slot, struct by
 
 struct hot_group *hot_group_get(struct hot *hot, uint32_t slot, struct bytes key)
 {
-    struct hot_group *group = hot->seen_group;
-    if (group && hot_head_slot(&group->head) == slot && bytes_eq(hot_group_key(group), key))
-        return group;
-    group = hot_group_find(hot, slot, key, hot_hash(hot, slot, key));
-    if (group)
-        hot->seen_group = group;
+    for (size_t i = 0; i < HOT_SEEN; i++) {
+        struct hot_group *seen = hot->seen_group[i];
+        if (seen && hot_head_slot(&seen->head) == slot && bytes_eq(hot_group_key(seen), key))
+            return seen;
+    }
+    struct hot_group *group = hot_group_find(hot, slot, key, hot_hash(hot, slot, key));
+    if (group) {
+        hot->seen_group[hot->seen_group_next] = group;
+        hot->seen_group_next ^= 1;
+    }
     return group;
 }
 

@@ -69,6 +69,8 @@ struct hot_prefix { /* what a handle means */
     struct bytes bytes; /* owned */
 };
 
+enum { HOT_SEEN = 2 };
+
 struct hot {
     struct table table;
     struct meter meter;
@@ -78,10 +80,13 @@ struct hot {
     size_t slot_count;
     struct hot_prefix *prefix;
     size_t prefix_count;
-    struct hot_row *seen_row;     /* found last by hot_row_get(), and still in the table; or NULL */
-    struct hot_group *seen_group; /* found last by hot_group_get(), alike */
-    uint64_t dead_count;          /* entries of dead slots */
-    struct tree *dead_tree;       /* of dropped groups: freed in small steps */
+    /* Found last by hot_row_get() and hot_group_get(), and still in the table; or NULL. A command
+     * that changes a landed hash goes to and fro between two: the hash and its dirty table. */
+    struct hot_row *seen_row[HOT_SEEN];
+    struct hot_group *seen_group[HOT_SEEN];
+    uint8_t seen_row_next, seen_group_next; /* the older ones */
+    uint64_t dead_count;                    /* entries of dead slots */
+    struct tree *dead_tree;                 /* of dropped groups: freed in small steps */
     size_t dead_tree_count, dead_tree_cap;
     /* CLOCK */
     uint64_t hand;
@@ -153,11 +158,15 @@ uint64_t hot_hash(const struct hot *hot, uint32_t slot, struct bytes key);
 struct hot_row *hot_row_find(const struct hot *hot, uint32_t slot, struct bytes key, uint64_t hash);
 /* The same without a hash if it is the one that was asked for last. */
 struct hot_row *hot_row_get(struct hot *hot, uint32_t slot, struct bytes key);
-/* The row, if it is the one that was asked for last; else NULL, whatever the table has. */
+/* The row, if it is one of those asked for last; else NULL, whatever the table has. */
 static inline struct hot_row *hot_row_seen(const struct hot *hot, uint32_t slot, struct bytes key)
 {
-    struct hot_row *row = hot->seen_row;
-    return row && hot_head_slot(&row->head) == slot && bytes_eq(hot_row_key(row), key) ? row : NULL;
+    for (size_t i = 0; i < HOT_SEEN; i++) {
+        struct hot_row *row = hot->seen_row[i];
+        if (row && hot_head_slot(&row->head) == slot && bytes_eq(hot_row_key(row), key))
+            return row;
+    }
+    return NULL;
 }
 /* Puts another value of the same length into a row of the table that is no tombstone. */
 void hot_row_rewrite(struct hot *hot, struct hot_row *row, struct bytes value, uint32_t segment);

@@ -284,6 +284,37 @@ static struct tree_pos *row_sought(struct store *store, struct store_group group
     return &store->sought.pos;
 }
 
+/* A row of a group. *ret_pos: where it is or would be; NULL: there is no group yet. */
+static enum rc tree_get(struct store *store, struct store_group group, struct bytes suffix,
+                        struct bytes *ret_packed, struct tree_pos **ret_pos, struct err *err)
+{
+    struct hot_group *found;
+    *ret_pos = NULL;
+    if (store__group_find(store, group, &found) == RC_COLD) {
+        store->cold_count++;
+        return store__cold(store, group, suffix, STORE_WANT_ROW, false, err);
+    }
+    if (!found)
+        return RC_NOT_FOUND;
+    const struct tree_pos *pos = *ret_pos = row_seek(store, found, suffix);
+    if (pos->exact) {
+        struct entry entry = block_entry(pos->block, pos->index);
+        pos->block->ref = 1;
+        if (entry.flags & ENTRY_TOMB)
+            return RC_NOT_FOUND;
+        *ret_packed = entry.value;
+        return RC_OK;
+    }
+    if (tree_complete(&found->tree))
+        return RC_NOT_FOUND;
+    struct tree_pos place = *pos;
+    tree_settle(&found->tree, &place);
+    if (!tree_gap(&found->tree, &place))
+        return RC_NOT_FOUND;
+    store->cold_count++;
+    return store__cold(store, group, suffix, STORE_WANT_ROW, false, err);
+}
+
 enum rc store_get(struct store *store, struct store_group group, struct bytes suffix,
                   struct bytes *ret_value, struct err *err)
 {
@@ -307,30 +338,8 @@ enum rc store_get_packed(struct store *store, struct store_group group, struct b
         store->cold_count += rc == RC_COLD;
         return rc;
     }
-    struct hot_group *found;
-    if (store__group_find(store, group, &found) == RC_COLD) {
-        store->cold_count++;
-        return store__cold(store, group, suffix, STORE_WANT_ROW, false, err);
-    }
-    if (!found)
-        return RC_NOT_FOUND;
-    const struct tree_pos *pos = row_seek(store, found, suffix);
-    if (pos->exact) {
-        struct entry entry = block_entry(pos->block, pos->index);
-        pos->block->ref = 1;
-        if (entry.flags & ENTRY_TOMB)
-            return RC_NOT_FOUND;
-        *ret_packed = entry.value;
-        return RC_OK;
-    }
-    if (tree_complete(&found->tree))
-        return RC_NOT_FOUND;
-    struct tree_pos place = *pos;
-    tree_settle(&found->tree, &place);
-    if (!tree_gap(&found->tree, &place))
-        return RC_NOT_FOUND;
-    store->cold_count++;
-    return store__cold(store, group, suffix, STORE_WANT_ROW, false, err);
+    struct tree_pos *pos;
+    return tree_get(store, group, suffix, ret_packed, &pos, err);
 }
 
 /* ---- changing, without a record ---- */
@@ -482,18 +491,22 @@ static void record_cut(struct store *store, struct record_mark mark)
     store->writer.group_offset = mark.group_offset;
 }
 
-enum rc store_put(struct store *store, struct store_group group, struct bytes suffix,
-                  struct bytes value, struct err *err)
+static enum rc put_check(const struct store *store, struct store_group group, struct bytes suffix,
+                         struct bytes value, struct err *err)
 {
     enum rc rc = change_check(store, group, suffix, false, err);
-    if (rc != RC_OK)
-        return rc;
-    if (value.len > STORE_VALUE_BYTES_MAX)
+    if (rc == RC_OK && UNLIKELY(value.len > STORE_VALUE_BYTES_MAX))
         return err_set(err, RC_TOO_BIG, "a value of %zu bytes is over the limit of %d", value.len,
                        STORE_VALUE_BYTES_MAX);
+    return rc;
+}
+
+/* What was checked. pos: of the row, or NULL. */
+static enum rc put_at(struct store *store, struct store_group group, struct bytes suffix,
+                      struct bytes value, struct tree_pos *pos, struct err *err)
+{
     struct record_mark mark;
-    struct tree_pos *pos = row_sought(store, group, suffix);
-    rc = record_change(store, RECORD_PUT, group, suffix, value, &mark, err);
+    enum rc rc = record_change(store, RECORD_PUT, group, suffix, value, &mark, err);
     if (rc != RC_OK)
         return rc;
     if (space_of(store, group.prefix)->kind == SPACE_WHOLE) {
@@ -510,6 +523,33 @@ enum rc store_put(struct store *store, struct store_group group, struct bytes su
     if (rc != RC_OK)
         record_cut(store, mark);
     return rc;
+}
+
+enum rc store_put(struct store *store, struct store_group group, struct bytes suffix,
+                  struct bytes value, struct err *err)
+{
+    enum rc rc = put_check(store, group, suffix, value, err);
+    if (rc != RC_OK)
+        return rc;
+    return put_at(store, group, suffix, value, row_sought(store, group, suffix), err);
+}
+
+enum rc store_put_tell(struct store *store, struct store_group group, struct bytes suffix,
+                       struct bytes value, bool *ret_new, struct err *err)
+{
+    struct bytes packed;
+    struct tree_pos *pos;
+    ASSERT(space_of(store, group.prefix)->kind != SPACE_WHOLE);
+    enum rc rc = put_check(store, group, suffix, value, err);
+    if (rc != RC_OK)
+        return rc;
+    if (store__cold_injected(store))
+        return RC_COLD;
+    rc = tree_get(store, group, suffix, &packed, &pos, err);
+    if (rc != RC_OK && rc != RC_NOT_FOUND)
+        return rc;
+    *ret_new = rc == RC_NOT_FOUND;
+    return put_at(store, group, suffix, value, pos, err);
 }
 
 static enum rc row_delete(struct store *store, struct store_group group, struct err *err)

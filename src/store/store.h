@@ -125,6 +125,10 @@ enum rc store_get_packed(struct store *store, struct store_group group, struct b
 /* Blind: does not need to know what is there. RC_FULL, RC_READONLY, RC_TOO_BIG, RC_NOMEM. */
 enum rc store_put(struct store *store, struct store_group group, struct bytes suffix,
                   struct bytes value, struct err *err) NODISCARD;
+/* The same for a row of a group, and whether there was none before: one search where a get and a
+ * put make two. RC_COLD: nothing was put. */
+enum rc store_put_tell(struct store *store, struct store_group group, struct bytes suffix,
+                       struct bytes value, bool *ret_new, struct err *err) NODISCARD;
 /* RC_NOT_FOUND if it is known that there is none; RC_OK if there was one, or may have been. */
 enum rc store_delete(struct store *store, struct store_group group, struct bytes suffix,
                      struct err *err) NODISCARD;

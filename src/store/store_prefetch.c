@@ -84,6 +84,7 @@ void store_prefetch(struct store *store, const struct store_group *group, size_t
 static void rows_descend(const struct store_row *row, const struct tree **tree, size_t count)
 {
     const void *at[STEP_KEYS];
+    size_t known[STEP_KEYS] = {0};
     bool more = true;
     for (size_t i = 0; i < count; i++)
         at[i] = tree[i] ? tree[i]->root : NULL;
@@ -93,7 +94,7 @@ static void rows_descend(const struct store_row *row, const struct tree **tree, 
             if (!at[i] || level >= tree[i]->height)
                 continue;
             const struct inner *node = at[i];
-            at[i] = node->child[inner_find(node, row[i].suffix)];
+            at[i] = node->child[inner_find(node, row[i].suffix, &known[i])];
             if (level + 1 < tree[i]->height)
                 inner_prefetch(at[i]);
             else

@@ -50,9 +50,7 @@ void tree_seek(const struct tree *tree, struct bytes suffix, struct tree_pos *re
         return;
     for (uint8_t level = 0; level < tree->height; level++) {
         struct inner *node = at;
-        uint16_t index = inner_find(node, suffix);
-        if (index > 0 && index + 1 < node->count) /* between two separators that share it */
-            skip = node->skip;
+        uint16_t index = inner_find(node, suffix, &skip);
         ret_pos->path[level].node = node;
         ret_pos->path[level].index = index;
         at = node->child[index];

@@ -70,20 +70,30 @@ static struct bytes sep_rest(const struct inner *node, uint16_t index)
     return bytes_from(inner_sep_bytes(&node->sep[index]), node->skip);
 }
 
-/* What all separators begin with. */
-static struct bytes shared_bytes(const struct inner *node)
+static size_t shared_len(const struct inner *node)
 {
-    if (LIKELY(node->skip <= INNER_SHARED_BYTES))
-        return bytes_of(node->shared, node->skip);
-    return bytes_of(inner_sep_bytes(&node->sep[1]).ptr, node->skip);
+    return node->skip < INNER_SHARED_BYTES ? node->skip : INNER_SHARED_BYTES;
 }
 
-uint16_t inner_find(const struct inner *node, struct bytes suffix)
+/* How the suffix compares with what all separators begin with; 0: it begins with it as well. */
+static int shared_cmp(const struct inner *node, struct bytes suffix, size_t known)
+{
+    size_t len = shared_len(node), from = node->skip - len;
+    struct bytes shared = bytes_of(node->shared, len);
+    if (UNLIKELY(from > known)) { /* a jump of more bytes than the node holds */
+        shared = bytes_of(inner_sep_bytes(&node->sep[1]).ptr, node->skip);
+        from = 0;
+    }
+    struct bytes rest = bytes_from(suffix, from);
+    return bytes_start_with(rest, shared) ? 0 : bytes_cmp(rest, shared);
+}
+
+uint16_t inner_find(const struct inner *node, struct bytes suffix, size_t *known)
 {
     if (node->skip) {
-        struct bytes shared = shared_bytes(node);
-        if (!bytes_start_with(suffix, shared))
-            return bytes_cmp(suffix, shared) < 0 ? 0 : (uint16_t)(node->count - 1);
+        int order = shared_cmp(node, suffix, *known);
+        if (order != 0)
+            return order < 0 ? 0 : (uint16_t)(node->count - 1);
         suffix = bytes_from(suffix, node->skip);
     }
     uint64_t head = head_of(suffix);
@@ -96,6 +106,8 @@ uint16_t inner_find(const struct inner *node, struct bytes suffix)
     while (low > 1 && node->head[low - 1] == head &&
            bytes_cmp(sep_rest(node, (uint16_t)(low - 1)), suffix) > 0)
         low--;
+    if (low > 1 && low < node->count) /* between two separators that share it */
+        *known = node->skip;
     return (uint16_t)(low - 1);
 }
 
@@ -120,11 +132,6 @@ static uint16_t skip_of(const struct inner *node)
     return (uint16_t)bytes_shared_len(first, last);
 }
 
-static size_t shared_len(const struct inner *node)
-{
-    return node->skip < INNER_SHARED_BYTES ? node->skip : INNER_SHARED_BYTES;
-}
-
 /* Makes (2), (3) and (4) hold again after the separators `from` to `to` came or moved. */
 static void heads_update(struct inner *node, uint16_t from, uint16_t to)
 {
@@ -135,7 +142,8 @@ static void heads_update(struct inner *node, uint16_t from, uint16_t to)
         to = node->count;
     }
     if (skip)
-        memcpy(node->shared, inner_sep_bytes(&node->sep[1]).ptr, shared_len(node));
+        memcpy(node->shared, inner_sep_bytes(&node->sep[1]).ptr + skip - shared_len(node),
+               shared_len(node));
     for (uint16_t i = from ? from : 1; i < to; i++)
         node->head[i] = head_of(sep_rest(node, i));
 }
@@ -216,7 +224,9 @@ void inner_check(const struct inner *node)
     ASSERT(node->sep[0].len == 0);
     ASSERT(node->skip == skip_of(node));
     if (node->skip)
-        ASSERT(memcmp(node->shared, inner_sep_bytes(&node->sep[1]).ptr, shared_len(node)) == 0);
+        ASSERT(memcmp(node->shared,
+                      inner_sep_bytes(&node->sep[1]).ptr + node->skip - shared_len(node),
+                      shared_len(node)) == 0);
     for (uint16_t i = 1; i < node->count; i++)
         ASSERT(node->head[i] == head_of(sep_rest(node, i)));
 }

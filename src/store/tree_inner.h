@@ -8,7 +8,8 @@
  *   (1) Everything below child i is >= sep[i] and < sep[i+1]; sep[0] is empty and not looked at.
  *   (2) skip = bytes shared by sep[1] and sep[count-1], and so by all between, up to a limit.
  *   (3) head[i] = 8 bytes of sep[i] after skip, big-endian, filled up with zeros.
- *   (4) shared = the first bytes of sep[1], as many as are skipped and fit.
+ *   (4) shared = the last of the skipped bytes, as many as fit: what was found to be shared
+ *       further up is not compared again, so a long common beginning stays in the node.
  *
  * Ownership: a node owns its separators, not its children. Threads: the executor. */
 #pragma once
@@ -47,8 +48,9 @@ void inner_free(struct inner *node, struct meter *meter); /* and its separators 
 void inner_sep_init(struct inner_sep *sep, struct bytes bytes, struct meter *meter); /* copies */
 struct bytes inner_sep_bytes(const struct inner_sep *sep);
 
-/* The child whose interval holds the suffix. */
-uint16_t inner_find(const struct inner *node, struct bytes suffix);
+/* The child whose interval holds the suffix. *known: so many bytes everything in the node's own
+ * interval begins with, as the suffix does; what it is for the child. 0 at the root. */
+uint16_t inner_find(const struct inner *node, struct bytes suffix, size_t *known);
 uint64_t inner_live(const struct inner *node);
 
 /* There must be room. Takes the separator. */

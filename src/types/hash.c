@@ -131,19 +131,17 @@ enum rc hash_set(struct ns *ns, struct bytes name, const struct bytes *field_val
     bool cold = false; /* then only the rest of the cold fields is asked for */
     for (size_t i = 0; i < pair_count; i++) {
         struct bytes field = field_value[2 * i], value = field_value[2 * i + 1];
-        rc = field_find(&key, field, err);
+        bool is_new = false;
+        rc = cold ? field_find(&key, field, err)
+                  : store_put_tell(ns->kv->store, key_rows(&key), field, value, &is_new, err);
         cold = cold || rc == RC_COLD;
         if (rc != RC_OK && rc != RC_NOT_FOUND && rc != RC_COLD)
             return rc;
-        if (cold)
-            continue;
-        added += rc == RC_NOT_FOUND;
-        rc = field_put(&key, field, value, rc == RC_NOT_FOUND, err);
-        if (rc != RC_OK)
-            return rc;
+        added += is_new;
     }
     if (cold)
         return RC_COLD;
+    key.meta.count += added;
     rc = save_and_tell(&key, added, "hset", err);
     if (rc == RC_OK && ret_added)
         *ret_added = added;

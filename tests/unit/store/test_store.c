@@ -154,6 +154,37 @@ TEST(a_row_is_read_back_as_it_was_put)
     fix_done(&fix);
 }
 
+TEST(a_put_tells_whether_there_was_a_row)
+{
+    struct fix fix;
+    struct bytes value;
+    bool is_new;
+    fix_init(&fix);
+    store_begin(fix.store, 0);
+    struct store_group group = data(&fix, "h");
+    ASSERT_RC(store_put_tell(fix.store, group, BYTES("a"), BYTES("1"), &is_new, &fix.err), RC_OK);
+    ASSERT_TRUE(is_new);
+    ASSERT_RC(store_put_tell(fix.store, group, BYTES("a"), BYTES("22"), &is_new, &fix.err), RC_OK);
+    ASSERT_FALSE(is_new);
+    ASSERT_RC(store_delete(fix.store, group, BYTES("a"), &fix.err), RC_OK);
+    ASSERT_RC(store_put_tell(fix.store, group, BYTES("a"), BYTES("3"), &is_new, &fix.err), RC_OK);
+    ASSERT_TRUE(is_new);
+    fix_write(&fix);
+    fix_flush(&fix);
+    store_evict_all(fix.store);
+    store_begin(fix.store, 0);
+    enum rc rc;
+    while ((rc = store_put_tell(fix.store, group, BYTES("a"), BYTES("4"), &is_new, &fix.err)) ==
+           RC_COLD)
+        fix_load(&fix);
+    ASSERT_RC(rc, RC_OK);
+    ASSERT_FALSE(is_new);
+    ASSERT_RC(store_get(fix.store, group, BYTES("a"), &value, &fix.err), RC_OK);
+    ASSERT_BYTES(value, BYTES("4"));
+    store_undo(fix.store);
+    fix_done(&fix);
+}
+
 TEST(an_undone_commit_leaves_no_trace)
 {
     struct fix fix;

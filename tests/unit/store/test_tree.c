@@ -533,6 +533,41 @@ TEST(suffixes_of_any_length_are_kept_in_order)
     fix_done(&fix);
 }
 
+/* As entries of a dirty table: owners that begin alike, with more than a node remembers, and leave
+ * each other at any byte. */
+static struct bytes owner_suffix(char to[200], unsigned owner, unsigned field)
+{
+    int len = snprintf(to, 200, "app&region&type&%0*u&field:%06u", (int)(owner * 7 % 90) + 1,
+                       owner % 10, field);
+    return bytes_of(to, (size_t)len);
+}
+
+TEST(rows_with_long_common_beginnings_are_found_and_missed)
+{
+    enum { OWNERS = 40, FIELDS = 400 };
+    struct fix fix;
+    char suffix[200];
+    struct tree_pos pos, next;
+    fix_init(&fix, true);
+    for (unsigned i = 0; i < OWNERS * FIELDS; i++) {
+        struct bytes row = owner_suffix(suffix, i % OWNERS, i / OWNERS * 2);
+        put(&fix, row, row);
+    }
+    tree_check(&fix.tree);
+    for (unsigned i = 0; i < OWNERS * FIELDS; i++) {
+        tree_seek(&fix.tree, owner_suffix(suffix, i % OWNERS, i / OWNERS * 2), &pos);
+        ASSERT_TRUE(pos.exact);
+        struct bytes row = owner_suffix(suffix, i % OWNERS, i / OWNERS * 2 + 1);
+        tree_seek(&fix.tree, row, &next);
+        ASSERT_FALSE(next.exact);
+        if (tree_settle(&fix.tree, &next)) /* the first that is greater */
+            ASSERT_TRUE(bytes_cmp(block_entry(next.block, next.index).suffix, row) > 0);
+        ASSERT_TRUE(tree_prev(&fix.tree, &next));
+        ASSERT_TRUE(next.block == pos.block && next.index == pos.index);
+    }
+    fix_done(&fix);
+}
+
 /* The architecture promises less memory a row than Redis takes; the row itself is 80 bytes. */
 TEST(a_million_rows_of_16_and_64_bytes_take_at_most_104_bytes_each)
 {
