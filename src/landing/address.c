@@ -1,5 +1,7 @@
 #include "landing/address.h"
 
+#include <strings.h>
+
 #define XXH_INLINE_ALL
 #include <xxhash.h>
 
@@ -70,11 +72,18 @@ enum rc address_of(const struct rule_spec *spec, struct bytes key, struct addres
     return RC_OK;
 }
 
+/* Databases do not tell apart the case of a column's name. */
+static bool is_same_column(struct bytes one, struct bytes other)
+{
+    return one.len == other.len &&
+           strncasecmp((const char *)one.ptr, (const char *)other.ptr, one.len) == 0;
+}
+
 static bool is_own_column(const struct rule_spec *spec, struct bytes field)
 {
-    return bytes_eq(field, BYTES(LAND_COLUMN_VERSION)) ||
-           bytes_eq(field, BYTES(LAND_COLUMN_IS_DEL)) ||
-           bytes_eq(field, BYTES(LAND_COLUMN_DEL_TIME)) || bytes_eq(field, spec->key);
+    return is_same_column(field, BYTES(LAND_COLUMN_VERSION)) ||
+           is_same_column(field, BYTES(LAND_COLUMN_IS_DEL)) ||
+           is_same_column(field, BYTES(LAND_COLUMN_DEL_TIME)) || is_same_column(field, spec->key);
 }
 
 enum rc address_check_field(const struct address *address, struct bytes field, struct err *err)

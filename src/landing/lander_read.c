@@ -16,22 +16,6 @@ enum {
 
 /* ---- reading: the fields of one owner ---- */
 
-static struct land_field *field_find(struct land_owner *owner, struct bytes name)
-{
-    size_t low = 0, high = owner->field_count; /* in order of names: both walks come in order */
-    while (low < high) {
-        size_t middle = (low + high) / 2;
-        int order = bytes_cmp(owner->field[middle].name, name);
-        if (order == 0)
-            return &owner->field[middle];
-        if (order < 0)
-            low = middle + 1;
-        else
-            high = middle;
-    }
-    return NULL;
-}
-
 static int field_order(const void *one, const void *other)
 {
     const struct land_field *a = one, *b = other;
@@ -75,19 +59,15 @@ static enum rc mark_take(struct lander *lander, struct land_owner *owner, enum d
             owner->owner_version = version;
         return RC_OK;
     }
-    struct land_field *field = field_find(owner, parts.field);
-    if (!field) {
-        if (owner->field_count >= OWNER_FIELDS_MAX) {
-            lander->pass_held_up = lander->kicked = true; /* the next pass has it */
-            return RC_OK;
-        }
-        field = land_batch_field(batch, owner);
-        field->seen.entry = arena_copy(&batch->arena, entry);
-        field->name = arena_copy(&batch->arena, parts.field);
+    if (owner->field_count >= OWNER_FIELDS_MAX) {
+        lander->pass_held_up = lander->kicked = true; /* the next pass has it */
+        return RC_OK;
     }
+    struct land_field *field = land_batch_field(batch, owner);
+    field->seen.entry = arena_copy(&batch->arena, entry);
+    field->name = arena_copy(&batch->arena, parts.field);
     seen_set(&field->seen, part, version);
-    if (version > field->version)
-        field->version = version;
+    field->version = version;
     return RC_OK;
 }
 
@@ -178,7 +158,8 @@ static enum rc owner_expand(struct lander *lander, struct land_owner *owner, con
     enum rc rc = store_walk_seek(&walk, after, err);
     while (rc == RC_OK) {
         rc = store_walk_next(&walk, &name, &value, err);
-        if (rc != RC_OK || (after.len > 0 && bytes_eq(name, after)))
+        /* A field without a name comes with RENAME and COPY only; no row can hold it. */
+        if (rc != RC_OK || name.len == 0 || bytes_eq(name, after))
             continue;
         size_t taken = owner->field_count - marked;
         if (taken >= OWNER_FIELDS_MAX || (taken > 0 && batch->bytes > BATCH_BYTES_MAX)) {
@@ -194,7 +175,17 @@ static enum rc owner_expand(struct lander *lander, struct land_owner *owner, con
     return rc == RC_NOT_FOUND ? RC_OK : rc;
 }
 
-/* A field that was marked and is one of all fields as well is landed once, at the newer version. */
+static void seen_join(struct mark_seen *seen, const struct mark_seen *more)
+{
+    if (!seen->entry.ptr)
+        seen->entry = more->entry;
+    seen->marked = seen->marked ? seen->marked : more->marked;
+    seen->saving = seen->saving ? seen->saving : more->saving;
+    seen->error = seen->error ? seen->error : more->error;
+}
+
+/* A field that was marked twice, or is one of all fields as well, is landed once, at the newer
+ * version. */
 static void fields_merge(struct land_batch *batch, struct land_owner *owner)
 {
     size_t count = 0;
@@ -208,8 +199,7 @@ static void fields_merge(struct land_batch *batch, struct land_owner *owner)
         }
         batch->field_count--;
         batch->bytes -= field->value.len;
-        if (!last->seen.entry.ptr)
-            last->seen = field->seen;
+        seen_join(&last->seen, &field->seen);
         if (field->version > last->version)
             last->version = field->version;
     }
@@ -268,8 +258,6 @@ static enum rc owner_read(struct lander *lander, const struct land_entry *parts,
         return rc;
     owner->exists = key.exists && key.meta.type == TYPE_HASH;
     rc = marks_read(lander, owner, DIRTY_SAVING, owner_part, err);
-    if (rc == RC_OK)
-        fields_sort(owner);
     if (rc == RC_OK)
         rc = marks_read(lander, owner, DIRTY_MARKED, owner_part, err);
     if (rc == RC_OK)

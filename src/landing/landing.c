@@ -7,7 +7,7 @@
 
 #include "base/banned.h"
 
-enum { PAIR_BYTES_MAX = 1024, RULE_LOAD_TURNS_MAX = 1000 * 1000 };
+enum { PAIR_BYTES_MAX = 1024 };
 #define RULES_KEY LAND_OWN_PREFIX "rules}"
 #define TABLES_KEY LAND_OWN_PREFIX "tables}"
 
@@ -111,10 +111,13 @@ static enum rc rule_check(const struct landing *landing, const struct rule_spec 
         return err_set(err, RC_BUSY, "there is a rule %s already", spec->name);
     if (!kv_ns(landing->kv, spec->db))
         return err_set(err, RC_INVALID, "there is no database %u", spec->db);
-    for (struct land_rule *rule = landing->rules; rule; rule = rule->next)
+    for (struct land_rule *rule = landing->rules; rule; rule = rule->next) {
         if (rules_overlap(spec, rule->spec))
             return err_set(err, RC_BUSY, "a key could be taken by this rule and by %s",
                            rule->spec->name);
+        if (rules_share_table(spec, rule->spec))
+            return err_set(err, RC_BUSY, "the table is that of rule %s", rule->spec->name);
+    }
     return RC_OK;
 }
 
@@ -188,6 +191,7 @@ void landing_rule_delete(struct land_rule *rule)
     memo_forget(landing);
     rule_destroy(rule);
     landed_update(landing);
+    landing__waiters_wake(&landing->pass_waiters); /* some may have waited for this one */
 }
 
 /* ---- stored rules ---- */
@@ -506,6 +510,7 @@ static enum rc hook_found(void *arg, struct key *key, bool whole, struct err *er
     if (!rule)
         return RC_OK;
     key->rule = rule;
+    key->is_copy = !rule->spec->expire_delete;
     enum rc rc = key->dead ? dead_look(rule, key, err) : RC_OK;
     key->whole = key->whole && key->exists; /* what is over is not complete: it is not here */
     bool is_here = key->exists && (key->whole || key->meta.type != TYPE_HASH);
@@ -551,9 +556,12 @@ static enum rc hook_field_change(void *arg, const struct key *key, struct bytes 
     (void)arg;
     if (rule->is_own)
         return own_error(err);
+    enum rc rc = RC_INVALID;
     if (field.len == 0) /* would be the owner's mark */
-        return err_set(err, RC_INVALID, "a field of a landed key has a name");
-    return mark(rule, key->name, field, removed, err);
+        rc = err_set(err, rc, "a field of a landed key has a name");
+    else
+        rc = mark(rule, key->name, field, removed, err);
+    return rc == RC_INVALID && removed ? RC_OK : rc; /* it has never landed: it may go */
 }
 
 static enum rc hook_key_change(void *arg, const struct key *key, bool removed, bool expired,
@@ -561,7 +569,6 @@ static enum rc hook_key_change(void *arg, const struct key *key, bool removed, b
 {
     struct landing *landing = arg;
     struct land_rule *rule = rule_of(key);
-    struct owner_memo *memo;
     if (rule->is_own)
         return own_error(err);
     if (expired && !rule->spec->expire_delete) {
@@ -569,10 +576,8 @@ static enum rc hook_key_change(void *arg, const struct key *key, bool removed, b
         lift_stale(landing, key->ns, key->name);
         return RC_OK;
     }
-    enum rc rc = memo_get(rule, key->name, &memo, err);
-    if (rc == RC_INVALID && removed)
-        return RC_OK; /* it was never landed */
-    return rc == RC_OK ? mark(rule, key->name, BYTES(""), removed, err) : rc;
+    enum rc rc = mark(rule, key->name, BYTES(""), removed, err);
+    return rc == RC_INVALID && removed ? RC_OK : rc; /* it has never landed: it may go */
 }
 
 static enum rc hook_may_change(void *arg, const struct key *key, struct err *err)
@@ -691,6 +696,8 @@ enum rc land_evict(struct land_rule *rule, struct bytes key, bool *ret_dropped, 
     enum rc rc = landing__key_find(rule->ns, key, &found, err);
     if (rc != RC_OK || !found.exists || found.meta.type != TYPE_HASH)
         return rc;
+    if (rule->spec->expire_delete && found.meta.expire_ms != 0)
+        return err_set(err, RC_BUSY, "the key has a deadline, which is known here only");
     rc = owner_is_marked(rule, &found, true, &marked, err);
     if (rc == RC_OK && marked)
         return err_set(err, RC_BUSY, "the key has not landed yet");

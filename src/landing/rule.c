@@ -161,6 +161,10 @@ static enum rc pattern_set(struct rule_spec *spec, struct bytes word, struct err
 
 static enum rc spec_check(const struct rule_spec *spec, struct err *err)
 {
+    if (spec->keep_ms > 0 && spec->expire_delete)
+        return err_set(err, RC_INVALID,
+                       "keep and \"expire delete\" do not go together: what was kept would be "
+                       "deleted in SQL");
     if (spec->shape == LAND_OBJECT) {
         bool fits = bytes_start_with(spec->prefix, BYTES(ADDRESS_OBJECT_PREFIX)) &&
                     spec->suffix.len > 0 && spec->suffix.ptr[spec->suffix.len - 1] == '}';
@@ -307,6 +311,14 @@ static bool ends_alike(struct bytes a, struct bytes b)
 {
     size_t len = a.len < b.len ? a.len : b.len;
     return bytes_eq(bytes_from(a, a.len - len), bytes_from(b, b.len - len));
+}
+
+bool rules_share_table(const struct rule_spec *one, const struct rule_spec *other)
+{
+    return one->shape == LAND_COLUMNS && other->shape == LAND_COLUMNS &&
+           strcmp(one->url, other->url) == 0 && one->table.len == other->table.len &&
+           strncasecmp((const char *)one->table.ptr, (const char *)other->table.ptr,
+                       one->table.len) == 0;
 }
 
 bool rules_overlap(const struct rule_spec *one, const struct rule_spec *other)

@@ -50,3 +50,5 @@ bool rule_text_shown(const struct rule_spec *spec, const char *sink, struct buf 
 bool rule_takes(const struct rule_spec *spec, struct bytes key, struct bytes *ret_star);
 /* Whether one key can be taken by both. */
 bool rules_overlap(const struct rule_spec *one, const struct rule_spec *other);
+/* Whether two keys can have one row: the same id in both. */
+bool rules_share_table(const struct rule_spec *one, const struct rule_spec *other);

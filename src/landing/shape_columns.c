@@ -236,24 +236,22 @@ static void rows_upsert(const struct sink_table *table, const struct columns_row
                                                       .deleted = deleted}});
 }
 
-/* LAND.EXPLAIN of a table that nobody has looked at: as it would be made. */
+/* LAND.EXPLAIN of a table that nobody has looked at: as it would be made. One allocation, as
+ * sink_table_free() wants it; names are borrowed, they outlive the explanation. */
 static void table_imagine(struct shape_db *db, const struct slice *slice)
 {
-    size_t count = slice->to - slice->from + 1 + ARRAY_LEN(own_column);
-    struct sink_table *table = mem_zalloc(sizeof *table);
-    table->column = mem_zalloc(count * sizeof *table->column);
-    table->name = bytes_of(mem_dup(db->spec->table.ptr, db->spec->table.len), db->spec->table.len);
-    table->version = 1;
-    for (size_t i = 0; i < count; i++) {
-        struct bytes name = i == 0                       ? db->spec->key
-                            : i <= ARRAY_LEN(own_column) ? own_column[i - 1].name
-                                                         : BYTES("");
-        if (i > ARRAY_LEN(own_column))
-            name = slice->owner->field[slice->from + i - 1 - ARRAY_LEN(own_column)].name;
-        table->column[i] = (struct sink_column){bytes_of(mem_dup(name.ptr, name.len), name.len),
-                                                i == 0 ? SINK_KEY : SINK_TEXT};
-    }
+    const size_t own = 1 + ARRAY_LEN(own_column);
+    size_t count = slice->to - slice->from + own;
+    struct sink_table *table = mem_zalloc(sizeof *table + count * sizeof *table->column);
+    table->column = (struct sink_column *)(table + 1);
     table->column_count = count;
+    table->name = db->spec->table;
+    table->version = 1;
+    table->column[0] = (struct sink_column){db->spec->key, SINK_KEY};
+    memcpy(table->column + 1, own_column, sizeof own_column);
+    for (size_t i = own; i < count; i++)
+        table->column[i] =
+            (struct sink_column){slice->owner->field[slice->from + i - own].name, SINK_TEXT};
     db->columns = table;
 }
 

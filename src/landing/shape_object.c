@@ -80,7 +80,7 @@ static enum rc pair_row(void *arg, const struct sink_cell *cell, struct err *err
     return RC_OK;
 }
 
-/* Whose table it is. RC_NOT_FOUND: nobody has used it. */
+/* Whose table it is. RC_NOT_FOUND: nobody has used it; RC_BUSY: another has. */
 static enum rc pair_check(struct shape_db *db, struct bytes name, struct bytes pair,
                           struct err *err)
 {
@@ -98,7 +98,7 @@ static enum rc pair_check(struct shape_db *db, struct bytes name, struct bytes p
     if (!answer.found)
         return RC_NOT_FOUND;
     if (!answer.ours)
-        return err_set(err, RC_INVALID, "the table %.*s belongs to another app and region",
+        return err_set(err, RC_BUSY, "the table %.*s belongs to another app and region",
                        (int)name.len, (const char *)name.ptr);
     return RC_OK;
 }
@@ -157,7 +157,7 @@ void object_forget(struct shape_db *db)
     }
 }
 
-/* make: it is made if it is not there; otherwise RC_NOT_FOUND. RC_INVALID: it is another's. */
+/* make: it is made if it is not there; otherwise RC_NOT_FOUND. RC_BUSY: it is another's. */
 static enum rc table_get(struct shape_db *db, const struct address *address, bool make,
                          const struct sink_table **ret_table, struct err *err)
 {
@@ -290,8 +290,8 @@ enum rc object_changes(struct shape_db *db, const struct slice *slice, size_t co
     for (size_t i = 0; i < count; i++) {
         const struct address *address = &slice[i].owner->address;
         enum rc rc = table_get(db, address, true, &table[i], err);
-        if (rc != RC_OK)
-            return rc;
+        if (rc != RC_OK) /* for a sink, what it refuses is invalid */
+            return rc == RC_BUSY ? RC_INVALID : rc;
         query_all_key[i] = arena_join(list->arena, address->type, BYTES(":"), address->owner);
         row_count +=
             slice_rows(&slice[i], table[i], query_all_key[i], list->arena, row + row_count);
@@ -348,6 +348,8 @@ enum rc object_lift(struct shape_db *db, const struct address *address, const st
     const struct sink_table *table;
     struct arena arena;
     enum rc rc = table_get(db, address, false, &table, err);
+    if (rc == RC_BUSY)
+        return RC_OK; /* then nothing of this key can have landed */
     if (rc != RC_OK)
         return rc;
     arena_init(&arena);
@@ -378,7 +380,7 @@ enum rc object_lift_many(struct shape_db *db, struct many *many, const struct by
     const struct sink_table *table;
     enum rc rc = table_get(db, many->owner->address, false, &table, err);
     if (rc != RC_OK)
-        return rc;
+        return rc == RC_BUSY ? RC_OK : rc; /* another's table has nothing of these */
     const struct sink_query query = {.table = table,
                                      .column = column,
                                      .column_count = ARRAY_LEN(column),

@@ -381,7 +381,7 @@ static bool conn_is_over(const struct conn *conn)
 {
     if (conn->broken)
         return true;
-    if (conn->eof && conn->parked && server__request_blocked(conn->parked))
+    if (conn->eof && conn->parked && server__request_is_long(conn->parked))
         return true; /* nobody waits for what it waits for */
     return (conn->quit || (conn->eof && !conn->queued)) && !conn->parked && out_waiting(conn) == 0;
 }

@@ -161,12 +161,16 @@ static enum rc queued_run(struct cmd_ctx *ctx, const struct queued *queued, bool
     sub.message_seq = ran->message_seq;
     ctx->err->text[0] = 0;
     uint64_t start_ns = clock_mono_ns(ctx->server->clock);
+    size_t effects = ctx->server->effects.buf.len;
+    store_save(ctx->kv->store);
     enum rc rc = queued->cmd->run(&sub);
     if (rc != RC_OK && !server__is_own_fault(rc))
         return rc;
     ran->usec = (clock_mono_ns(ctx->server->clock) - start_ns) / 1000;
     ran->rc = rc;
-    if (rc != RC_OK) {
+    if (rc != RC_OK) { /* it has done nothing, and the others go on */
+        store_undo_saved(ctx->kv->store);
+        buf_cut(&ctx->server->effects.buf, effects);
         resp_out_cut(ctx->reply, from);
         resp_add_error(ctx->reply, rc_prefix(rc), ctx->err->text[0] ? ctx->err->text : rc_text(rc));
     }

@@ -108,6 +108,11 @@ bool server__request_blocked(const struct request *request)
     return request->blocked;
 }
 
+bool server__request_is_long(const struct request *request)
+{
+    return request->blocked || request->state;
+}
+
 bool cmd_has_waited(const struct cmd_ctx *ctx)
 {
     return ctx->request && ctx->request->blocked;

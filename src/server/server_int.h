@@ -303,6 +303,8 @@ struct bytes *server__args_copy(const struct bytes *argv, size_t argc);
 /* CLIENT UNBLOCK; false: it does not wait for keys. */
 bool server__request_unblock(struct request *request, bool error);
 bool server__request_blocked(const struct request *request);
+/* It waits for keys, or goes on in many commits: it may take for ever. */
+bool server__request_is_long(const struct request *request);
 void server__pause_end(
     struct server *server); /* those who wait for the end of a CLIENT PAUSE run */
 

@@ -78,6 +78,18 @@ void record_commit_undo(struct record_writer *writer)
     writer->group_offset = SIZE_MAX;
 }
 
+struct record_place record_place(const struct record_writer *writer)
+{
+    return (struct record_place){.len = writer->body.len, .group_offset = writer->group_offset};
+}
+
+void record_cut(struct record_writer *writer, struct record_place place)
+{
+    ASSERT(writer->commit_offset < place.len && place.len <= writer->body.len);
+    buf_cut(&writer->body, place.len);
+    writer->group_offset = place.group_offset;
+}
+
 /* Most lengths are below 128, and a call is dearer than the byte. */
 static inline uint8_t *number_put(uint8_t *at, uint64_t value)
 {

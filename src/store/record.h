@@ -47,12 +47,18 @@ struct record_writer {
     uint32_t commit_count; /* closed ones */
 };
 
+struct record_place { /* in the open commit */
+    size_t len, group_offset;
+};
+
 void record_writer_init(struct record_writer *writer, size_t bytes_max);
 void record_writer_done(struct record_writer *writer);
 void record_writer_clear(struct record_writer *writer); /* a new turn */
 bool record_commit_begin(struct record_writer *writer) NODISCARD;
 void record_commit_end(struct record_writer *writer);  /* an empty commit leaves nothing */
 void record_commit_undo(struct record_writer *writer); /* back to before the begin */
+struct record_place record_place(const struct record_writer *writer);
+void record_cut(struct record_writer *writer, struct record_place place); /* what came after it */
 /* The group key is prefix ‖ rest. False: the commit is over its limit or there is no memory, and
  * nothing was added. The record begins at what body.len was before the call. */
 bool record_add(struct record_writer *writer, enum record_kind kind, uint8_t space,

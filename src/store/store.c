@@ -466,29 +466,18 @@ void store__counter_add(struct store *store, uint32_t counter, int64_t delta)
 
 /* ---- changing, with a record ---- */
 
-struct record_mark { /* where to cut the turn back to when the change itself fails */
-    size_t len;
-    size_t group_offset;
-};
-
 static enum rc record_change(struct store *store, enum record_kind kind, struct store_group group,
-                             struct bytes suffix, struct bytes value, struct record_mark *ret_mark,
-                             struct err *err)
+                             struct bytes suffix, struct bytes value,
+                             struct record_place *ret_place, struct err *err)
 {
     const struct hot_prefix *prefix = &store->hot.prefix[group.prefix];
-    *ret_mark = (struct record_mark){store->writer.body.len, store->writer.group_offset};
+    *ret_place = record_place(&store->writer);
     if (!record_add(&store->writer, kind, prefix->space, prefix->bytes, group.key, suffix, value,
                     0))
         return err_set(err, RC_TOO_BIG,
                        "the commit is over its limit of %d bytes, or memory is out",
                        STORE_COMMIT_BYTES_MAX);
     return RC_OK;
-}
-
-static void record_cut(struct store *store, struct record_mark mark)
-{
-    buf_cut(&store->writer.body, mark.len);
-    store->writer.group_offset = mark.group_offset;
 }
 
 static enum rc put_check(const struct store *store, struct store_group group, struct bytes suffix,
@@ -505,7 +494,7 @@ static enum rc put_check(const struct store *store, struct store_group group, st
 static enum rc put_at(struct store *store, struct store_group group, struct bytes suffix,
                       struct bytes value, struct tree_pos *pos, struct err *err)
 {
-    struct record_mark mark;
+    struct record_place mark;
     enum rc rc = record_change(store, RECORD_PUT, group, suffix, value, &mark, err);
     if (rc != RC_OK)
         return rc;
@@ -521,7 +510,7 @@ static enum rc put_at(struct store *store, struct store_group group, struct byte
         rc = store__tree_put(store, group.prefix, group.key, suffix, offset, value, pos, err);
     }
     if (rc != RC_OK)
-        record_cut(store, mark);
+        record_cut(&store->writer, mark);
     return rc;
 }
 
@@ -558,14 +547,14 @@ static enum rc row_delete(struct store *store, struct store_group group, struct 
     struct hot_row *row = hot_row_get(&store->hot, slot, group.key);
     if (row ? row->value_bits & HOT_ROW_TOMB : store->hot.slot[slot].complete)
         return RC_NOT_FOUND;
-    struct record_mark mark;
+    struct record_place mark;
     enum rc rc =
         record_change(store, RECORD_DELETE, group, bytes_of("", 0), bytes_of("", 0), &mark, err);
     if (rc != RC_OK)
         return rc;
     rc = store__row_put(store, group.prefix, group.key, bytes_of("", 0), true, err);
     if (rc != RC_OK)
-        record_cut(store, mark);
+        record_cut(&store->writer, mark);
     return rc;
 }
 
@@ -581,7 +570,7 @@ enum rc store_delete(struct store *store, struct store_group group, struct bytes
     struct tree_pos *pos = row_sought(store, group, suffix);
     if (!pos && store__group_find(store, group, &found) == RC_OK && !found)
         return RC_NOT_FOUND;
-    struct record_mark mark;
+    struct record_place mark;
     rc = record_change(store, RECORD_DELETE, group, suffix, bytes_of("", 0), &mark, err);
     if (rc != RC_OK)
         return rc;
@@ -589,7 +578,7 @@ enum rc store_delete(struct store *store, struct store_group group, struct bytes
     suffix = bytes_of(store->writer.body.ptr + offset, suffix.len); /* as in store_put() */
     rc = store__tree_delete(store, group.prefix, group.key, suffix, offset, pos, err);
     if (rc != RC_OK)
-        record_cut(store, mark);
+        record_cut(&store->writer, mark);
     return rc;
 }
 
@@ -613,7 +602,7 @@ static enum rc group_drop_points(struct store *store, struct store_group group,
     tree_seek_first(&found->tree, &pos);
     for (bool more = tree_settle(&found->tree, &pos); more; more = tree_next(&found->tree, &pos)) {
         struct entry entry = block_entry(pos.block, pos.index);
-        struct record_mark mark;
+        struct record_place mark;
         if (entry.flags & ENTRY_TOMB)
             continue;
         enum rc rc =
@@ -635,17 +624,17 @@ enum rc store_group_drop(struct store *store, struct store_group group, struct e
     bool known = store__group_find(store, group, &found) == RC_OK;
     if (known && (!found || (tree_complete(&found->tree) && tree_live(&found->tree) == 0)))
         return RC_NOT_FOUND;
-    struct record_mark mark = {store->writer.body.len, store->writer.group_offset};
+    struct record_place mark = {store->writer.body.len, store->writer.group_offset};
     if (known && tree_complete(&found->tree) &&
         tree_live(&found->tree) <= STORE_DROP_POINT_ROWS_MAX) {
         rc = group_drop_points(store, group, found, err);
     } else {
-        struct record_mark here;
+        struct record_place here;
         rc = record_change(store, RECORD_DROP_GROUP, group, bytes_of("", 0), bytes_of("", 0), &here,
                            err);
     }
     if (rc != RC_OK) {
-        record_cut(store, mark);
+        record_cut(&store->writer, mark);
         return rc;
     }
     store__group_drop(store, group.prefix, group.key);

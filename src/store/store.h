@@ -87,6 +87,10 @@ void store_begin(struct store *store, unsigned flags);
 enum rc store_commit(struct store *store, struct err *err) NODISCARD;
 /* Takes the open commit back. */
 void store_undo(struct store *store);
+/* A place in the open commit, one at a time: store_undo_saved() takes back what was changed since
+ * store_save(), and the commit goes on. For one of a MULTI's commands that is refused. */
+void store_save(struct store *store);
+void store_undo_saved(struct store *store);
 /* Ends the turn. On an error every commit since the last store_write() is taken back. */
 enum rc store_write(struct store *store, struct err *err) NODISCARD;
 size_t store_turn_bytes(const struct store *store); /* waiting to be written */

@@ -123,6 +123,13 @@ struct store {
     unsigned begin_flags;
     size_t commit_undo_count;
     size_t commit_keep_len;
+    struct store_saved { /* store_save() */
+        size_t undo_count, keep_len;
+        struct record_place place;
+        size_t counter_count;
+        int64_t *delta; /* of the commit's changed counters */
+        size_t delta_cap;
+    } saved;
     uint32_t commit_ordinal;
     uint64_t change_count; /* of the trees: walks look at it */
     /* Where the last read or change of a row in a tree was. A change of the same row need not

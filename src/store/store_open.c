@@ -552,6 +552,7 @@ static void store_free(struct store *store)
         mem_free((void *)(uintptr_t)store->counter[i].name.ptr);
     mem_free(store->counter);
     mem_free(store->changed_counter);
+    mem_free(store->saved.delta);
     mem_free(store->undo);
     mem_free(store->want);
     catalog_done(&store->catalog);

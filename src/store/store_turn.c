@@ -185,6 +185,40 @@ void store_undo(struct store *store)
     store->undo_total++;
 }
 
+void store_save(struct store *store)
+{
+    struct store_saved *saved = &store->saved;
+    ASSERT(store->open);
+    saved->undo_count = store->undo_count;
+    saved->keep_len = store->keep.len;
+    saved->place = record_place(&store->writer);
+    saved->counter_count = store->changed_counter_count;
+    if (saved->counter_count > saved->delta_cap) {
+        saved->delta_cap = 2 * saved->counter_count;
+        saved->delta = mem_realloc(saved->delta, saved->delta_cap * sizeof *saved->delta);
+    }
+    for (size_t i = 0; i < saved->counter_count; i++)
+        saved->delta[i] = store->counter[store->changed_counter[i]].commit_delta;
+}
+
+void store_undo_saved(struct store *store)
+{
+    const struct store_saved *saved = &store->saved;
+    ASSERT(store->open && store->undo_count >= saved->undo_count);
+    if (store->begin_failed)
+        return; /* every change was refused */
+    undo_to(store, saved->undo_count);
+    for (size_t i = 0; i < store->changed_counter_count; i++) {
+        struct store_counter *counter = &store->counter[store->changed_counter[i]];
+        int64_t delta = i < saved->counter_count ? saved->delta[i] : 0;
+        counter->value -= counter->commit_delta - delta;
+        counter->commit_delta = delta;
+    }
+    store->changed_counter_count = saved->counter_count;
+    record_cut(&store->writer, saved->place);
+    buf_cut(&store->keep, saved->keep_len);
+}
+
 enum rc store_write(struct store *store, struct err *err)
 {
     ASSERT(!store->open);

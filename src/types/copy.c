@@ -39,6 +39,6 @@ enum rc key_copy(const struct key *from, struct key *to, struct err *err)
     if (rc != RC_OK)
         return rc;
     to->meta.count = meta->count;
-    to->meta.expire_ms = meta->expire_ms;
+    to->meta.expire_ms = from->is_copy && !to->is_copy ? 0 : meta->expire_ms;
     return key_save(to, extra, err);
 }

@@ -13,8 +13,7 @@ static enum rc field_missing(const struct key *key, struct bytes field, struct e
     return key->whole ? RC_NOT_FOUND : land->field_missing(land->arg, key, field, err);
 }
 
-/* Before the first change of a command: what is refused has changed nothing. `step`: fields are
- * every step-th of them. */
+/* Before rows change. `step`: fields are every step-th of them. */
 static enum rc fields_change(const struct key *key, const struct bytes *field, size_t count,
                              size_t step, bool removed, struct err *err)
 {

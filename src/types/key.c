@@ -43,6 +43,7 @@ static enum rc meta_find(struct ns *ns, struct bytes name, struct key *ret_key, 
     ret_key->dead = false;
     ret_key->whole = false;
     ret_key->rule = NULL;
+    ret_key->is_copy = false;
     ret_key->saved_expire_ms = 0;
     enum rc rc = store_get_packed(kv->store, meta_group(ns, name), BYTES(""), &packed, err);
     if (rc == RC_NOT_FOUND)
@@ -426,6 +427,8 @@ enum rc key_rename(struct key *from, struct key *to, struct err *err)
     to->meta = from->meta;
     to->meta.extra = extra;
     to->whole = from->whole;
+    if (from->is_copy && !to->is_copy)
+        to->meta.expire_ms = 0; /* it would become the end of the key */
     return key_save(to, extra, err);
 }
 

@@ -29,6 +29,7 @@ struct key {
     bool exists;
     bool dead;  /* expired and not swept: not there for anybody, key_create() removes its remains */
     bool whole; /* a hash with a rule: all its fields are here */
+    bool is_copy; /* a rule says that its deadline is the end of what is here, not of the key */
     const struct land_rule *rule; /* set by land_hooks.found(); NULL: it is nobody's but ours */
     uint64_t saved_expire_ms;     /* what the stored meta row says; 0: none, or no row */
     struct meta meta;             /* if it exists, or is dead */

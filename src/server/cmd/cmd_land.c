@@ -233,10 +233,11 @@ enum rc cmd_land_flush(struct cmd_ctx *ctx)
     if (!ctx->request)
         return RC_WAIT; /* runs again, as a request */
     uint64_t *lsn = wait_lsn(ctx->request);
-    if (*lsn == 0) {
+    bool begins = *lsn == 0;
+    if (begins)
         *lsn = store_last_lsn(ctx->kv->store);
-        return pass_wait(ctx, rule, *lsn);
-    }
+    if (begins && landing_rule_next(landing, NULL))
+        return pass_wait(ctx, rule, *lsn); /* also if nothing is new: refused entries are tried */
     if (landing_is_through(landing, rule, *lsn)) {
         resp_add_status(ctx->reply, "OK");
         return RC_OK;
@@ -268,7 +269,8 @@ enum rc cmd_land_wait(struct cmd_ctx *ctx)
         if (timeout_ms > 0)
             ctx->request->task.deadline_ns =
                 clock_mono_ns(ctx->server->clock) + (uint64_t)timeout_ms * 1000000;
-        return pass_wait(ctx, NULL, *lsn);
+        if (landing_rule_next(ctx->server->landing, NULL))
+            return pass_wait(ctx, NULL, *lsn);
     }
     bool through = landing_is_through(ctx->server->landing, NULL, *lsn);
     if (through)

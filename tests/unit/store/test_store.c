@@ -219,6 +219,63 @@ TEST(an_undone_commit_leaves_no_trace)
     fix_done(&fix);
 }
 
+static void saved_part(struct fix *fix, uint32_t counter, uint32_t other)
+{
+    struct store *store = fix->store;
+    store_save(store);
+    ASSERT_RC(store_put(store, meta(fix, "a"), BYTES(""), BYTES("thr"), &fix->err), RC_OK);
+    ASSERT_RC(store_put(store, meta(fix, "b"), BYTES(""), BYTES("x"), &fix->err), RC_OK);
+    ASSERT_RC(store_put(store, data(fix, "h"), BYTES("f"), BYTES("333"), &fix->err), RC_OK);
+    ASSERT_RC(store_delete(store, data(fix, "h"), BYTES("g"), &fix->err), RC_OK);
+    ASSERT_RC(store_group_drop(store, data(fix, "h"), &fix->err), RC_OK);
+    ASSERT_RC(store_counter_add(store, counter, 100, &fix->err), RC_OK);
+    ASSERT_RC(store_counter_add(store, other, 7, &fix->err), RC_OK);
+    store_undo_saved(store);
+}
+
+static void saved_check(struct fix *fix, uint32_t counter, uint32_t other)
+{
+    struct bytes value;
+    ASSERT_EQ(store_counter_get(fix->store, counter), 5);
+    ASSERT_EQ(store_counter_get(fix->store, other), 0);
+    store_begin(fix->store, 0);
+    ASSERT_RC(store_get(fix->store, meta(fix, "a"), BYTES(""), &value, &fix->err), RC_OK);
+    ASSERT_BYTES(value, BYTES("two"));
+    ASSERT_RC(store_get(fix->store, meta(fix, "b"), BYTES(""), &value, &fix->err), RC_NOT_FOUND);
+    ASSERT_RC(store_get(fix->store, data(fix, "h"), BYTES("f"), &value, &fix->err), RC_OK);
+    ASSERT_BYTES(value, BYTES("22"));
+    ASSERT_RC(store_get(fix->store, data(fix, "h"), BYTES("g"), &value, &fix->err), RC_OK);
+    ASSERT_RC(store_get(fix->store, data(fix, "h"), BYTES("i"), &value, &fix->err), RC_OK);
+    store_undo(fix->store);
+}
+
+TEST(what_came_after_a_saved_place_is_taken_back_and_the_commit_goes_on)
+{
+    struct fix fix;
+    uint32_t counter, other;
+    fix_init(&fix);
+    ASSERT_RC(store_counter(fix.store, BYTES("size"), &counter, &fix.err), RC_OK);
+    ASSERT_RC(store_counter(fix.store, BYTES("other"), &other, &fix.err), RC_OK);
+    store_begin(fix.store, 0);
+    ASSERT_RC(store_put(fix.store, meta(&fix, "a"), BYTES(""), BYTES("one"), &fix.err), RC_OK);
+    fix_write(&fix);
+    store_begin(fix.store, 0);
+    ASSERT_RC(store_put(fix.store, meta(&fix, "a"), BYTES(""), BYTES("two"), &fix.err), RC_OK);
+    ASSERT_RC(store_put(fix.store, data(&fix, "h"), BYTES("f"), BYTES("22"), &fix.err), RC_OK);
+    ASSERT_RC(store_put(fix.store, data(&fix, "h"), BYTES("g"), BYTES("3"), &fix.err), RC_OK);
+    ASSERT_RC(store_counter_add(fix.store, counter, 5, &fix.err), RC_OK);
+    saved_part(&fix, counter, other);
+    saved_part(&fix, counter, other);
+    ASSERT_RC(store_put(fix.store, data(&fix, "h"), BYTES("i"), BYTES("4"), &fix.err), RC_OK);
+    fix_write(&fix);
+    saved_check(&fix, counter, other);
+    fix_crash(&fix); /* the journal has the same */
+    ASSERT_RC(store_counter(fix.store, BYTES("size"), &counter, &fix.err), RC_OK);
+    ASSERT_RC(store_counter(fix.store, BYTES("other"), &other, &fix.err), RC_OK);
+    saved_check(&fix, counter, other);
+    fix_done(&fix);
+}
+
 static void row_is(struct fix *fix, const char *key, struct bytes expected)
 {
     struct bytes value;
