@@ -245,6 +245,16 @@ static enum rc owner_note(struct lander *lander, const struct land_owner *owner,
     return rc == RC_OK ? keep_set(lander, owner, err) : rc;
 }
 
+/* Something of the owner was removed: an answer that SQL gave before still has it, and with the
+ * mark nothing here says that it is gone. What was set is here, and a lift leaves it as it is. */
+static bool owner_loses(const struct land_owner *owner)
+{
+    bool loses = owner->owner_version > 0 || !owner->exists;
+    for (size_t i = 0; !loses && i < owner->field_count; i++)
+        loses = !owner->field[i].here;
+    return loses;
+}
+
 /* Some fields; RC_WAIT: there are more. All that is cold is asked for at once. */
 static enum rc batch_note(struct lander *lander, size_t *at_owner, size_t *at_field,
                           struct err *err)
@@ -257,10 +267,12 @@ static enum rc batch_note(struct lander *lander, size_t *at_owner, size_t *at_fi
     enum rc rc = RC_OK;
     for (; *at_owner < batch->owner_count; (*at_owner)++, *at_field = 0) {
         const struct land_owner *owner = &batch->owner[*at_owner];
-        lift_landed(landing, lander->rule->ns, owner->key, NULL);
+        lift_absence_over(landing, lander->rule->ns, owner->key, NULL);
+        if (owner_loses(owner))
+            lift_stale(landing, lander->rule->ns, owner->key);
         for (; *at_field < owner->field_count && noted < LAND_STEP_FIELDS; (*at_field)++, noted++) {
             const struct land_field *field = &owner->field[*at_field];
-            lift_landed(landing, lander->rule->ns, owner->key, &field->name);
+            lift_absence_over(landing, lander->rule->ns, owner->key, &field->name);
             rc = field_note(lander, owner, field, &removal, err);
             if (rc != RC_OK)
                 return rc;

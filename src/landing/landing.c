@@ -484,15 +484,23 @@ static enum rc dead_look(const struct land_rule *rule, struct key *key, struct e
     return rc;
 }
 
+/* Landing's own keys can be read, but for the rules: their URLs may hold passwords, and LAND.RULE
+ * LIST shows them without. */
+static enum rc own_found(struct landing *landing, struct key *key)
+{
+    key->rule = &landing->own;
+    if (bytes_eq(key->name, BYTES(RULES_KEY)))
+        key->exists = key->dead = false;
+    return RC_OK;
+}
+
 static enum rc hook_found(void *arg, struct key *key, bool whole, struct err *err)
 {
     struct landing *landing = arg;
     struct land_rule *rule = landing->memo.rule;
     if (!memo_has(&landing->memo, key->ns, key->name)) {
-        if (bytes_start_with(key->name, BYTES(LAND_OWN_PREFIX))) {
-            key->rule = &landing->own;
-            return RC_OK;
-        }
+        if (bytes_start_with(key->name, BYTES(LAND_OWN_PREFIX)))
+            return own_found(landing, key);
         rule = landing_rule_of(landing, key->ns, key->name);
     }
     if (!rule)

@@ -112,11 +112,11 @@ void lifts_rule_gone(struct land_rule *rule);
  * RC_OK: SQL has it not, or not any more than is here. */
 enum rc lift_need(struct land_rule *rule, const struct key *key, const struct bytes *field,
                   struct err *err) NODISCARD;
-/* Marks of this key, or of this field, are leaving: what a lift has read may be older, and what was
- * absent may be there. */
-void lift_landed(struct landing *landing, const struct ns *ns, struct bytes key,
-                 const struct bytes *field);
-/* The copy of this key goes: what a lift has applied goes with it. */
+/* It lands: SQL has the field, or the key (NULL), from now on. */
+void lift_absence_over(struct landing *landing, const struct ns *ns, struct bytes key,
+                       const struct bytes *field);
+/* What a lift has read or applied of this key is not to be relied on: its copy goes, or something
+ * of it was removed and the mark that said so leaves. */
 void lift_stale(struct landing *landing, const struct ns *ns, struct bytes key);
 void lifts_stale(struct landing *landing, const struct ns *ns); /* all of the namespace */
 

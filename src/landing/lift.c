@@ -6,8 +6,8 @@
  *
  * Invariants:
  *   (1) A key has at most one lift.
- *   (2) What is applied is what SQL had after the last mark of the key had left: a lift that saw a
- *       mark leave is stale, and asks again.
+ *   (2) Nothing is applied that SQL had before a removal landed: a lift that saw such a mark leave
+ *       is stale, and asks again.
  *   (3) A field that is here, or has a mark, or whose owner has one, is left as it is.
  *   (4) LSNs given from now on are above every version that was applied.
  *   (5) A copy that went away between two steps is applied anew, from the first row: it could not
@@ -151,8 +151,8 @@ static void absence_note(struct landing *landing, const struct ns *ns, struct by
     *slot = (struct absence){hash, landing->kv->now_ms + LAND_ABSENT_MS};
 }
 
-static void absence_forget(struct landing *landing, const struct ns *ns, struct bytes key,
-                           const struct bytes *field)
+void lift_absence_over(struct landing *landing, const struct ns *ns, struct bytes key,
+                       const struct bytes *field)
 {
     struct absence *slot = absence_slot(&landing->absences, absence_hash(landing, ns, key, field));
     if (slot->until_ms != 0)
@@ -573,14 +573,6 @@ void lifts_stale(struct landing *landing, const struct ns *ns)
     do
         cursor = table_scan(&landing->lifts, cursor, stale_set, (void *)ns);
     while (cursor != 0);
-}
-
-void lift_landed(struct landing *landing, const struct ns *ns, struct bytes key,
-                 const struct bytes *field)
-{
-    absence_forget(landing, ns, key, field);
-    if (!field)
-        lift_stale(landing, ns, key);
 }
 
 bool landing_wait(struct landing *landing, struct land_waiter *waiter, struct task *task)

@@ -167,6 +167,8 @@ bool cmd_arg_is_secret(const struct bytes *argv, size_t argc, size_t arg)
     if (cmd_arg_is(argv[0], "HELLO"))
         return (arg > 2 && cmd_arg_is(argv[arg - 1], "AUTH")) ||
                (arg > 3 && cmd_arg_is(argv[arg - 2], "AUTH"));
+    if (cmd_arg_is(argv[0], "LAND.RULE")) /* the URL of a sink may hold one */
+        return arg == 4;
     return cmd_arg_is(argv[0], "CONFIG") && argc > 3 && cmd_arg_is(argv[1], "SET") && arg > 2 &&
            arg % 2 == 1 && cmd_arg_is(argv[arg - 1], "requirepass");
 }
