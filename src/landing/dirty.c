@@ -118,13 +118,13 @@ bool dirty_mark_parse(struct bytes value, bool *ret_removed, uint64_t *ret_versi
     return true;
 }
 
-enum rc dirty_version(const struct dirty_table *table, enum dirty_part part, struct bytes entry,
-                      uint64_t *ret_version, struct err *err)
+enum rc dirty_version_in(const struct key *open, enum dirty_part part, struct bytes entry,
+                         uint64_t *ret_version, struct err *err)
 {
     struct bytes value;
     struct dirty_error error;
     bool removed;
-    enum rc rc = field_get(table, part, entry, &value, err);
+    enum rc rc = hash_field(open, entry, &value, err);
     if (rc != RC_OK)
         return rc;
     if (part != DIRTY_ERROR) {
@@ -135,6 +135,14 @@ enum rc dirty_version(const struct dirty_table *table, enum dirty_part part, str
     rc = dirty_error_parse(value, &error, err);
     *ret_version = error.version;
     return rc;
+}
+
+enum rc dirty_version(const struct dirty_table *table, enum dirty_part part, struct bytes entry,
+                      uint64_t *ret_version, struct err *err)
+{
+    struct key key;
+    enum rc rc = dirty_open(table, part, &key, err);
+    return rc == RC_OK ? dirty_version_in(&key, part, entry, ret_version, err) : rc;
 }
 
 enum rc dirty_find(const struct dirty_table *table, struct bytes entry, bool *ret_found,
@@ -194,9 +202,13 @@ enum rc dirty_remove_many(const struct dirty_table *table, enum dirty_part part,
 {
     size_t same = 0;
     bool cold = false; /* all of them are asked for */
+    struct key key;
+    enum rc rc = count > 0 ? dirty_open(table, part, &key, err) : RC_OK;
+    if (rc != RC_OK)
+        return rc;
     for (size_t i = 0; i < count; i++) {
         uint64_t now;
-        enum rc rc = dirty_version(table, part, entry[i], &now, err);
+        rc = dirty_version_in(&key, part, entry[i], &now, err);
         cold = cold || rc == RC_COLD;
         if (rc != RC_OK && rc != RC_NOT_FOUND && rc != RC_COLD)
             return rc;
@@ -206,7 +218,7 @@ enum rc dirty_remove_many(const struct dirty_table *table, enum dirty_part part,
     if (cold || same == 0)
         return cold ? RC_COLD : RC_OK;
     bool landed = hooks_off(table);
-    enum rc rc = hash_delete(table->ns, dirty_name(table, part), entry, same, NULL, err);
+    rc = hash_delete(table->ns, dirty_name(table, part), entry, same, NULL, err);
     table->ns->landed = landed;
     return rc;
 }

@@ -44,6 +44,9 @@ enum rc dirty_mark(const struct dirty_table *table, struct bytes entry, bool rem
 /* RC_OK, RC_NOT_FOUND, RC_COLD. part: not the lock. */
 enum rc dirty_version(const struct dirty_table *table, enum dirty_part part, struct bytes entry,
                       uint64_t *ret_version, struct err *err) NODISCARD;
+/* The same of a part that dirty_open() has opened in this commit. */
+enum rc dirty_version_in(const struct key *open, enum dirty_part part, struct bytes entry,
+                         uint64_t *ret_version, struct err *err) NODISCARD;
 /* Whether any of the three knows the entry; the newest version (may be NULL). */
 enum rc dirty_find(const struct dirty_table *table, struct bytes entry, bool *ret_found,
                    uint64_t *ret_version, struct err *err) NODISCARD;

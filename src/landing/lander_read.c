@@ -124,16 +124,20 @@ static enum rc values_read(struct lander *lander, struct land_owner *owner, cons
                            struct err *err)
 {
     struct dirty_table table = lander__table(lander);
+    struct key errors;
     bool cold = false;
+    enum rc rc = dirty_open(&table, DIRTY_ERROR, &errors, err);
+    if (rc != RC_OK)
+        return rc;
     for (size_t i = 0; i < owner->field_count; i++) {
         struct land_field *field = &owner->field[i];
         struct bytes value;
-        enum rc rc = owner->exists ? hash_field(key, field->name, &value, err) : RC_NOT_FOUND;
+        rc = owner->exists ? hash_field(key, field->name, &value, err) : RC_NOT_FOUND;
         if (rc == RC_OK)
             rc = value_take(lander, field, value, err);
         field_check(lander, owner, field);
         if (rc == RC_OK || rc == RC_NOT_FOUND)
-            rc = dirty_version(&table, DIRTY_ERROR, field->seen.entry, &field->seen.error, err);
+            rc = dirty_version_in(&errors, DIRTY_ERROR, field->seen.entry, &field->seen.error, err);
         cold = cold || rc == RC_COLD;
         if (rc != RC_OK && rc != RC_NOT_FOUND && rc != RC_COLD)
             return rc;
