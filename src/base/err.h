@@ -21,7 +21,8 @@
     X(RC_VERSION, -12, "ERR", "unknown format or feature")                                      \
     X(RC_TIMEOUT, -13, "ERR", "deadline passed")                                                \
     X(RC_WAIT, -14, "ERR", "the task waits and runs again")                                     \
-    X(RC_REPLY, -15, "", "an error reply with its own prefix")
+    X(RC_REPLY, -15, "", "an error reply with its own prefix")                                  \
+    X(RC_NEWER, -16, "ERR", "what is there is newer")
 
 enum rc {
 #define X(name, value, prefix, text) name = (value),

@@ -145,7 +145,8 @@ static enum rc values_read(struct lander *lander, struct land_owner *owner, cons
     return cold ? RC_COLD : RC_OK;
 }
 
-/* Every field that is here, from `expand_after` on, at the version of the owner's mark. *ret_rest:
+/* Every field that is here, from `expand_after` on, as it is now and at the version of now: what it
+ * was set to after the owner's mark may have landed with an earlier part of the owner. *ret_rest:
  * the last that was taken, if others are left; otherwise empty. At least one is taken, whatever the
  * marked fields have brought into the batch. */
 static enum rc owner_expand(struct lander *lander, struct land_owner *owner, const struct key *key,
@@ -155,6 +156,7 @@ static enum rc owner_expand(struct lander *lander, struct land_owner *owner, con
     struct land_batch *batch = &lander->batch;
     struct bytes name, value, after = buf_bytes(&lander->expand_after);
     size_t marked = owner->field_count;
+    uint64_t now = store_commit_lsn(key->ns->kv->store);
     *ret_rest = BYTES("");
     if (!owner->exists)
         return RC_OK;
@@ -172,7 +174,7 @@ static enum rc owner_expand(struct lander *lander, struct land_owner *owner, con
         }
         struct land_field *field = land_batch_field(batch, owner);
         field->name = arena_copy(&batch->arena, name);
-        field->version = owner->owner_version;
+        field->version = now > owner->owner_version ? now : owner->owner_version;
         rc = value_take(lander, field, value, err);
         field_check(lander, owner, field);
     }
@@ -312,7 +314,7 @@ static bool is_skipped(struct lander *lander, struct bytes entry, struct bytes v
         return true;
     }
     return lander->source == DIRTY_MARKED && dirty_mark_parse(value, &removed, &version) &&
-           version > lander->pass_lsn;
+           version > lander->read_lsn;
 }
 
 static enum rc entry_read(struct lander *lander, struct read_state *state, struct bytes entry,
@@ -391,6 +393,10 @@ enum rc lander__read(struct lander *lander, struct err *err)
     struct read_state state = {.before = lander->batch.field_count};
     size_t owners = lander->batch.owner_count;
     bool expanding = lander->expanding;
+    if (owners == 0)
+        buf_cut(&lander->batch_cursor, 0);
+    if (owners == 0 && !buf_add_bytes(&lander->batch_cursor, buf_bytes(&lander->cursor)))
+        return err_set(err, RC_NOMEM, "could not allocate memory for an entry");
     buf_init(&cursor, STORE_SUFFIX_BYTES_MAX);
     buf_init(&state.owner_part, STORE_SUFFIX_BYTES_MAX);
     enum rc rc = RC_NOMEM;

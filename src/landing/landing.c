@@ -29,6 +29,12 @@ enum rc landing__leave(struct landing *landing, enum rc rc)
     return rc;
 }
 
+uint64_t landing__future_lsn(const struct landing *landing)
+{
+    enum { DAY_MS = 24 * 3600 * 1000 };
+    return (clock_unix_ms(landing->options.clock) + DAY_MS) << 20;
+}
+
 bool landing_lifting(struct landing *landing, bool lifting)
 {
     bool before = landing->lifting;

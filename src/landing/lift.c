@@ -395,12 +395,6 @@ static void lsn_raise(struct landing *landing)
         log_warn("landing: the database holds a version of the future: %s", err.text);
 }
 
-static bool is_of_the_future(const struct lift *lift)
-{
-    const uint64_t day_ms = 24 * 3600 * 1000;
-    return lift->rows.newest >> 20 > clock_unix_ms(lift->rule->landing->options.clock) + day_ms;
-}
-
 static enum rc lift_run(struct task *task, struct store *store, struct err *err)
 {
     struct lift *lift = (struct lift *)task;
@@ -419,7 +413,7 @@ static enum rc lift_run(struct task *task, struct store *store, struct err *err)
         *err = lift->err;
         return lift->rc;
     }
-    if (is_of_the_future(lift))
+    if (lift->rows.newest > landing__future_lsn(landing))
         return err_set(err, RC_INVALID,
                        "the database holds a version of this key that is more than a day ahead");
     landing__enter(landing);

@@ -8,6 +8,10 @@
 #include "base/banned.h"
 
 enum { LIFT_BYTES_MAX = 1024 * 1024 * 1024, PASSWORD_BYTES_MAX = 1024 };
+static const char future_text[] =
+    "the database holds a version that is more than a day ahead of the clock";
+static const char ahead_text[] =
+    "the database holds a newer version each time: another writes this row";
 
 /* ---- batches ---- */
 
@@ -36,7 +40,7 @@ void land_batch_clear(struct land_batch *batch)
     owners_free(batch);
     arena_clear(&batch->arena);
     batch->owner_count = batch->field_count = batch->bytes = 0;
-    batch->newest = 0;
+    batch->newest = batch->future = 0;
 }
 
 struct land_owner *land_batch_owner(struct land_batch *batch)
@@ -202,10 +206,10 @@ static enum rc changes_make(struct shape_db *db, const struct slice *slice, size
                                           : columns_changes(db, slice, count, list, err);
 }
 
-/* One transaction. A table that has gone, or has other columns than it had, is looked at again
- * once. */
-static enum rc slices_send(struct shape_db *db, const struct slice *slice, size_t count, bool check,
-                           struct err *err)
+/* One transaction; newer NULL: a check. A table that has gone, or has other columns than it had, is
+ * looked at again once. */
+static enum rc slices_send(struct shape_db *db, const struct slice *slice, size_t count,
+                           int64_t *newer, struct err *err)
 {
     enum rc rc = RC_OK;
     for (int attempt = 0; attempt < 2; attempt++) {
@@ -214,10 +218,10 @@ static enum rc slices_send(struct shape_db *db, const struct slice *slice, size_
         struct change_list list = {.arena = &arena};
         rc = changes_make(db, slice, count, &list, err);
         if (rc == RC_OK && list.count > 0)
-            rc = check ? sink_check(db->sink, list.change, list.count, err)
-                       : sink_land(db->sink, list.change, list.count, err);
+            rc = newer ? sink_land(db->sink, list.change, list.count, newer, err)
+                       : sink_check(db->sink, list.change, list.count, err);
         arena_done(&arena);
-        if (rc == RC_OK || rc == RC_IO || rc == RC_NOMEM)
+        if (rc == RC_OK || rc == RC_IO || rc == RC_NOMEM || rc == RC_NEWER)
             return rc;
         tables_forget(db);
         if (rc != RC_NOT_FOUND)
@@ -247,10 +251,42 @@ static void slice_refuse(struct land_batch *batch, const struct slice *slice, co
         slice->owner->field[i].refused = reason;
 }
 
+/* What was in a transaction that met this version; fields that are refused by themselves stay so.
+ */
+static void slices_outdate(const struct slice *slice, size_t count, int64_t version,
+                           struct shape_stats *stats)
+{
+    if ((uint64_t)version > stats->newer)
+        stats->newer = (uint64_t)version;
+    for (size_t i = 0; i < count; i++) {
+        struct land_owner *owner = slice[i].owner;
+        owner->outdated = true;
+        for (size_t f = slice[i].from; f < slice[i].to; f++)
+            owner->field[f].outdated = owner->field[f].refused == NULL;
+    }
+}
+
+/* Lands the slices together. RC_INVALID, RC_NOT_FOUND: they are refused. RC_NEWER: as well, for a
+ * version in SQL that cannot be met. */
+static enum rc slices_try(struct shape_db *db, const struct land_batch *batch,
+                          const struct slice *slice, size_t count, struct shape_stats *stats,
+                          struct err *err)
+{
+    int64_t newer = 0;
+    enum rc rc = slices_send(db, slice, count, &newer, err);
+    stats->statement_count++;
+    if (rc != RC_NEWER)
+        return rc;
+    if (newer > 0 && (uint64_t)newer > batch->future)
+        return err_set(err, RC_NEWER, "%s", batch->future > 0 ? future_text : ahead_text);
+    slices_outdate(slice, count, newer, stats);
+    return RC_OK;
+}
+
 /* The row of a key has one version, so it lands once: first those fields are found that would be
  * refused. */
 static enum rc columns_split(struct shape_db *db, struct land_batch *batch,
-                             const struct slice *slice, struct err *err)
+                             const struct slice *slice, struct shape_stats *stats, struct err *err)
 {
     struct land_owner *owner = slice->owner;
     struct err last = {0};
@@ -261,7 +297,7 @@ static enum rc columns_split(struct shape_db *db, struct land_batch *batch,
             bad_count += owner->field[i].refused != NULL;
             continue;
         }
-        enum rc rc = slices_send(db, &one, 1, true, &last);
+        enum rc rc = slices_send(db, &one, 1, NULL, &last);
         if (rc == RC_IO || rc == RC_NOMEM) {
             *err = last;
             return rc;
@@ -271,7 +307,7 @@ static enum rc columns_split(struct shape_db *db, struct land_batch *batch,
     }
     if (bad_count == slice->to - slice->from && !slice->sweep)
         return RC_OK;
-    enum rc rc = slices_send(db, slice, 1, false, &last); /* leaves out what is refused */
+    enum rc rc = slices_try(db, batch, slice, 1, stats, &last); /* leaves out what is refused */
     if (rc == RC_IO || rc == RC_NOMEM)
         *err = last;
     else if (rc != RC_OK)
@@ -283,8 +319,7 @@ static enum rc columns_split(struct shape_db *db, struct land_batch *batch,
 static enum rc slices_land(struct shape_db *db, struct land_batch *batch, struct slice *slice,
                            size_t count, struct shape_stats *stats, struct err *err)
 {
-    enum rc rc = slices_send(db, slice, count, false, err);
-    stats->statement_count++;
+    enum rc rc = slices_try(db, batch, slice, count, stats, err);
     if (rc == RC_OK || rc == RC_IO || rc == RC_NOMEM)
         return rc;
     if (count > 1) {
@@ -293,8 +328,8 @@ static enum rc slices_land(struct shape_db *db, struct land_batch *batch, struct
                    ? slices_land(db, batch, slice + count / 2, count - count / 2, stats, err)
                    : rc;
     }
-    if (db->spec->shape == LAND_COLUMNS && slice->to - slice->from > 1)
-        return columns_split(db, batch, slice, err);
+    if (db->spec->shape == LAND_COLUMNS && slice->to - slice->from > 1 && rc != RC_NEWER)
+        return columns_split(db, batch, slice, stats, err);
     if (slice_size(slice) == 1 || db->spec->shape == LAND_COLUMNS) {
         slice_refuse(batch, slice, err);
         return RC_OK;
@@ -306,6 +341,8 @@ static enum rc slices_land(struct shape_db *db, struct land_batch *batch, struct
     struct slice half[2] = {{slice->owner, slice->from, middle, false},
                             {slice->owner, middle, slice->to, slice->sweep}};
     rc = slices_land(db, batch, &half[0], 1, stats, err);
+    if (rc == RC_OK && slice->sweep && slice->owner->outdated)
+        return RC_OK; /* fields that have not landed would be swept */
     return rc == RC_OK ? slices_land(db, batch, &half[1], 1, stats, err) : rc;
 }
 
@@ -326,7 +363,7 @@ enum rc shape_land(struct shape_db *db, struct land_batch *batch, struct shape_s
         ret_stats->refused_count += owner->refused != NULL;
         for (size_t f = 0; f < owner->field_count; f++) {
             ret_stats->refused_count += owner->field[f].refused != NULL;
-            ret_stats->row_count += owner->field[f].refused == NULL;
+            ret_stats->row_count += !owner->field[f].refused && !owner->field[f].outdated;
         }
     }
     mem_free(slice);

@@ -118,8 +118,8 @@ static enum rc pair_claim(struct shape_db *db, struct bytes name, struct bytes p
                                                   .row_count = 1}};
     enum rc rc = sink_create(db->sink, &owners_table, err);
     if (rc == RC_OK)
-        rc = sink_land(db->sink, &change, 1, err);
-    return rc == RC_OK ? pair_check(db, name, pair, err) : rc;
+        rc = sink_land(db->sink, &change, 1, NULL, err);
+    return rc == RC_OK || rc == RC_NEWER ? pair_check(db, name, pair, err) : rc;
 }
 
 static struct object_table *table_known(const struct shape_db *db, struct bytes pair)

@@ -157,8 +157,26 @@ static enum rc check_change(const struct sink_change *change, struct err *err)
     return RC_OK;
 }
 
+int64_t sink__row_version(const struct sink_table *table, const struct sink_upsert *upsert,
+                          size_t row)
+{
+    const struct sink_cell *cell = &upsert->cell[row * upsert->column_count];
+    size_t place = 0;
+    while (upsert->column[place] != table->version)
+        place++;
+    return cell[place].number;
+}
+
+enum rc sink__check_newer(const struct sink *sink, const int64_t *newest, struct err *err)
+{
+    if (!newest || *newest == SINK_NONE_NEWER)
+        return RC_OK;
+    return err_set(err, RC_NEWER, "\"%s\" holds a newer version of a row: %lld", sink->name,
+                   (long long)*newest);
+}
+
 static enum rc land(struct sink *sink, const struct sink_change *change, size_t count,
-                    bool is_check, struct err *err)
+                    int64_t *newest, struct err *err)
 {
     for (size_t i = 0; i < count; i++) {
         enum rc rc = check_change(&change[i], err);
@@ -168,19 +186,23 @@ static enum rc land(struct sink *sink, const struct sink_change *change, size_t 
     enum rc rc = connect_first(sink, err);
     if (rc != RC_OK || count == 0)
         return rc;
-    return sink->ops->land(sink, change, count, is_check, err);
+    return sink->ops->land(sink, change, count, newest, err);
 }
 
 enum rc sink_land(struct sink *sink, const struct sink_change *change, size_t count,
-                  struct err *err)
+                  int64_t *ret_newer, struct err *err)
 {
-    return land(sink, change, count, false, err);
+    int64_t newest = SINK_NONE_NEWER;
+    enum rc rc = land(sink, change, count, &newest, err);
+    if (rc == RC_NEWER && ret_newer)
+        *ret_newer = newest;
+    return rc;
 }
 
 enum rc sink_check(struct sink *sink, const struct sink_change *change, size_t count,
                    struct err *err)
 {
-    return land(sink, change, count, true, err);
+    return land(sink, change, count, NULL, err);
 }
 
 /* ---- queries ---- */

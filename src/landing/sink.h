@@ -8,8 +8,10 @@
  *   (1) sink_land() is one transaction: all of it or nothing, and RC_OK only when it is committed
  *       and would survive a power cut of the database.
  *   (2) A row is taken only if its version is newer than the one that is there; NULL is the oldest,
- *       and an equal version changes nothing. So landing the same thing twice, or something older
- *       later, is harmless; whoever does not know whether a commit happened does it again.
+ *       and an equal version changes nothing: it is a replay. So landing the same thing twice is
+ *       harmless; whoever does not know whether a commit happened does it again. Something older
+ *       is never put over something newer, and never passed over in silence: an upsert with a row
+ *       that is older than the one that is there is RC_NEWER. A sweep passes by what is newer.
  *   (3) A value is stored exactly or refused, never cut, rounded or converted to something else:
  *       what is taken is read as the same bytes. So '007' and '1.5' are refused by an INT, and
  * '1.5' by a DECIMAL(5,2), which would give '1.50' back. (4) Names are quoted and values are bound.
@@ -23,6 +25,8 @@
  *   RC_INVALID    the database refuses this, now and later: a value that does not fit its column,
  *                 an invalid name, a constraint. Nothing has happened.
  *   RC_NOT_FOUND  no such table, or no such column: nothing has happened.
+ *   RC_NEWER      sink_land() only: the database holds a newer version of a row (2). Nothing has
+ *                 happened.
  *   RC_NOMEM
  * Every function connects first if there is no connection; after RC_IO the next one tries anew.
  *
@@ -122,12 +126,14 @@ struct sink_change {
 
 /* One transaction, changes in order. Statements are made as large as the server's packet limit
  * allows, and no larger. A deadlock is tried again, a few times, before it is RC_IO.
- * RC_INVALID says nothing about which row it was: the caller halves. */
+ * RC_INVALID says nothing about which row it was: the caller halves. After RC_NEWER *ret_newer (may
+ * be NULL) is the highest version of all rows that are newer than those given; otherwise it is as
+ * it was. */
 enum rc sink_land(struct sink *sink, const struct sink_change *change, size_t count,
-                  struct err *err) NODISCARD;
+                  int64_t *ret_newer, struct err *err) NODISCARD;
 
-/* The same, and takes it back: whether it would land. What others write meanwhile may change that.
- */
+/* The same, and takes it back: whether it would land. Nobody asks for versions: a row that is newer
+ * is no error. What others write meanwhile may change that. */
 enum rc sink_check(struct sink *sink, const struct sink_change *change, size_t count,
                    struct err *err) NODISCARD;
 

@@ -17,7 +17,7 @@ enum {
     SINK_SECONDS_MAX = 3600, /* of a time limit in a URL */
     SINK_IN_VALUES_MAX = 512,
     SINK_DEFS_MAX = 64,       /* tables whose declaration is remembered */
-    SINK_STATEMENTS_MAX = 32, /* prepared and kept */
+    SINK_STATEMENTS_MAX = 48, /* prepared and kept */
     SINK_MEMBERS_BYTES_MAX = 128 * 1024,
 };
 
@@ -159,6 +159,9 @@ struct sink_select {
     bool is_loose;       /* the key is not byte ordered by itself */
     const bool *as_text; /* a wanted column: is read through a CAST; NULL: none */
     bool wants_where;    /* one column more: `where`, to be compared */
+    bool is_newer;       /* only rows with a version above a last ? */
+    bool locks;          /* MySQL: rows as they are now, and nobody changes them. By the primary key
+                            alone: a scan would lock what others write. */
 };
 bool sink__sql_select(struct buf *to, const struct sink_dialect *dialect,
                       const struct sink_select *select);
@@ -173,6 +176,8 @@ size_t sink__in_count(size_t value_count);
 
 /* ---- a database ---- */
 
+#define SINK_NONE_NEWER INT64_MIN /* no version is older */
+
 struct sink_ops {
     const char *name;
     const struct sink_dialect *dialect;
@@ -182,9 +187,10 @@ struct sink_ops {
     /* RC_OK: there is a connection, as far as one can know without asking. */
     enum rc (*connect)(struct sink *sink, struct err *err);
     enum rc (*ping)(struct sink *sink, struct err *err);
-    /* is_check: rolled back at the end instead of committed. */
+    /* newest NULL: a check, rolled back at the end instead of committed. Otherwise *newest becomes
+     * SINK_NONE_NEWER, or, with RC_NEWER, the highest version that kept a row from being taken. */
     enum rc (*land)(struct sink *sink, const struct sink_change *change, size_t count,
-                    bool is_check, struct err *err);
+                    int64_t *newest, struct err *err);
     /* values: at most SINK_IN_VALUES_MAX of query->value, or 0 and a walk. limit: 0 is none. */
     enum rc (*select)(struct sink *sink, const struct sink_query *query, sink_row_fn *fn, void *arg,
                       struct err *err);
@@ -205,6 +211,12 @@ struct sink {
     _Atomic bool interrupted; /* shared: atomic */
 };
 
+/* Before the commit: RC_NEWER if a row was not taken. */
+enum rc sink__check_newer(const struct sink *sink, const int64_t *newest,
+                          struct err *err) NODISCARD;
+/* The version of a row of an upsert. */
+int64_t sink__row_version(const struct sink_table *table, const struct sink_upsert *upsert,
+                          size_t row);
 /* RC_IO if sink_interrupt() was called. */
 enum rc sink__check_interrupt(struct sink *sink, struct err *err) NODISCARD;
 /* Whether a row that the database found equal is one of the values, byte by byte. */

@@ -74,6 +74,6 @@ enum rc sink__mysql_define(struct sink *sink, struct bytes name, const struct si
 enum rc sink__mysql_define_locked(struct sink_mysql *mysql, struct bytes name,
                                   const struct sink_def **ret_def, struct err *err) NODISCARD;
 enum rc sink__mysql_land(struct sink *sink, const struct sink_change *change, size_t count,
-                         bool is_check, struct err *err) NODISCARD;
+                         int64_t *newest, struct err *err) NODISCARD;
 enum rc sink__mysql_select(struct sink *sink, const struct sink_query *query, sink_row_fn *fn,
                            void *arg, struct err *err) NODISCARD;

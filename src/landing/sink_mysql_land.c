@@ -1,7 +1,9 @@
 /* Landing in MySQL: one transaction of statements with many rows each.
  *
  * ON DUPLICATE KEY UPDATE fires for any unique index, and for keys that the collation calls equal.
- * Where that can be, the keys are read again before the commit: each of them has to be there. */
+ * Where that can be, the keys are read again before the commit: each of them has to be there.
+ * Versions are read again as well: how many rows were changed does not say whether all of them
+ * were, unless all of them were there before. */
 #include <mariadb/mysqld_error.h>
 #include <stdio.h>
 #include <time.h>
@@ -64,6 +66,7 @@ struct batch {
     struct sink_bound *bound; /* of the rows of one statement */
     MYSQL_BIND *bind;
     size_t rows_max;
+    int64_t *newest; /* NULL: nobody asks */
 };
 
 static size_t cell_bytes(const struct sink_cell *cell)
@@ -140,61 +143,111 @@ static enum rc send_long(struct batch *batch, MYSQL_STMT *stmt, struct err *err)
     return RC_OK;
 }
 
-/* ---- keys that may be shared ---- */
+/* ---- what is there now ---- */
 
-struct key_check {
+struct rows_check { /* of the rows of one statement */
     struct batch *batch;
     size_t row, row_count;
     size_t found;
 };
 
-static enum rc check_key(void *arg, const struct sink_cell *cell, struct err *err)
+static const struct sink_cell *key_of(const struct rows_check *check, size_t i)
 {
-    struct key_check *check = arg;
     const struct sink_upsert *upsert = check->batch->upsert;
-    (void)err;
-    for (size_t i = 0; i < check->row_count; i++) {
-        const struct sink_cell *key = &upsert->cell[(check->row + i) * upsert->column_count];
-        bool is_same = key->kind == SINK_INT
-                           ? cell->kind == SINK_INT && cell->number == key->number
-                           : cell->kind == SINK_BYTES && bytes_eq(cell->bytes, key->bytes);
-        if (is_same) {
-            check->found++;
-            break;
-        }
+    return &upsert->cell[(check->row + i) * upsert->column_count];
+}
+
+/* Which row has this key, byte by byte; row_count: none. Keys that are bytes are in order. */
+static size_t row_find(const struct rows_check *check, const struct sink_cell *key)
+{
+    size_t low = 0, high = check->row_count;
+    if (key->kind == SINK_INT) {
+        while (low < high && key_of(check, low)->number != key->number)
+            low++;
+        return low;
     }
+    while (low < high) {
+        size_t middle = low + (high - low) / 2;
+        int order = bytes_cmp(key_of(check, middle)->bytes, key->bytes);
+        if (order == 0)
+            return middle;
+        if (order < 0)
+            low = middle + 1;
+        else
+            high = middle;
+    }
+    return check->row_count;
+}
+
+static enum rc check_row(void *arg, const struct sink_cell *cell, struct err *err)
+{
+    struct rows_check *check = arg;
+    struct batch *batch = check->batch;
+    (void)err;
+    if (cell[0].kind != key_of(check, 0)->kind)
+        return RC_OK;
+    size_t row = row_find(check, &cell[0]);
+    if (row == check->row_count)
+        return RC_OK;
+    check->found++;
+    if (!batch->newest || cell[1].kind == SINK_NULL)
+        return RC_OK;
+    /* An unsigned one that is no int64_t is above all. */
+    int64_t version = cell[1].kind == SINK_INT ? cell[1].number : INT64_MAX;
+    if (version > sink__row_version(batch->table, batch->upsert, check->row + row) &&
+        version > *batch->newest)
+        *batch->newest = version;
     return RC_OK;
 }
 
-static enum rc check_keys(struct batch *batch, size_t row, size_t row_count, struct err *err)
+static int64_t oldest_version(const struct rows_check *check)
+{
+    const struct batch *batch = check->batch;
+    int64_t oldest = INT64_MAX;
+    for (size_t i = 0; i < check->row_count; i++) {
+        int64_t version = sink__row_version(batch->table, batch->upsert, check->row + i);
+        oldest = version < oldest ? version : oldest;
+    }
+    return oldest;
+}
+
+/* Where keys may be shared each of them has to be there; otherwise only those are asked for that
+ * may be newer. What was taken has the version that it was given. */
+static enum rc check_rows(struct batch *batch, size_t row, size_t row_count, struct err *err)
 {
     struct sink_mysql *mysql = batch->mysql;
-    static const size_t key_column = 0;
-    MYSQL_STMT *stmt;
+    struct rows_check check = {.batch = batch, .row = row, .row_count = row_count};
+    const size_t column[] = {0, batch->table->version};
+    const bool is_shared = batch->def->has_shared_keys;
+    const bool as_text[] = {batch->decl[0]->kind != DECL_INT && batch->decl[0]->kind != DECL_TEXT &&
+                                batch->decl[0]->kind != DECL_BYTES,
+                            false};
     const struct sink_query query = {
-        .table = batch->table, .column = &key_column, .column_count = 1};
-    const bool as_text = batch->decl[0]->kind != DECL_INT && batch->decl[0]->kind != DECL_TEXT &&
-                         batch->decl[0]->kind != DECL_BYTES;
-    const struct sink_select select = {.query = &query, .in_count = row_count, .as_text = &as_text};
-    const bool is_number = batch->upsert->cell[row * batch->upsert->column_count].kind == SINK_INT;
-    const enum sink_type type = is_number ? SINK_BIGINT : SINK_OTHER;
-    MYSQL_BIND *bind = mem_alloc(row_count * sizeof *bind);
+        .table = batch->table, .column = column, .column_count = ARRAY_LEN(column)};
+    const struct sink_select select = {.query = &query,
+                                       .in_count = row_count,
+                                       .as_text = as_text,
+                                       .is_newer = !is_shared,
+                                       .locks = true};
+    const enum sink_type type[] = {key_of(&check, 0)->kind == SINK_INT ? SINK_BIGINT : SINK_OTHER,
+                                   SINK_BIGINT};
+    const struct sink_bound oldest = {.bind = SINK_BIND_INT, .number = oldest_version(&check)};
+    MYSQL_STMT *stmt;
+    MYSQL_BIND *bind = mem_alloc((row_count + 1) * sizeof *bind);
     for (size_t i = 0; i < row_count; i++)
         bind[i] = batch->bind[i * batch->upsert->column_count];
+    sink__mysql_bind(&bind[row_count], &oldest);
     buf_cut(&mysql->sql, 0);
-    /* A locking read sees what is there now, not what was when the transaction began. */
-    enum rc rc = sink__mysql_prepare(mysql,
-                                     sink__sql_select(&mysql->sql, &mysql->dialect, &select) &&
-                                         buf_add(&mysql->sql, " FOR UPDATE", 11),
+    enum rc rc = sink__mysql_prepare(mysql, sink__sql_select(&mysql->sql, &mysql->dialect, &select),
                                      &stmt, err);
     if (rc == RC_OK)
-        rc = sink__mysql_execute(mysql, stmt, bind, "read the keys of", err);
-    struct key_check check = {.batch = batch, .row = row, .row_count = row_count};
-    const struct mysql_rows rows = {.stmt = stmt, .type = &type, .fn = check_key, .arg = &check};
-    if (rc == RC_OK)
+        rc = sink__mysql_execute(mysql, stmt, bind, "read the versions of", err);
+    if (rc == RC_OK) {
+        const struct mysql_rows rows = {.stmt = stmt, .type = type, .fn = check_row, .arg = &check};
         rc = sink__mysql_rows(mysql, &rows, err);
+    }
     mem_free(bind);
-    if (rc == RC_OK && check.found != row_count)
+    if (rc == RC_OK && is_shared && check.found != row_count)
         return err_set(err, RC_INVALID,
                        "table \"%.*s\": another row is equal in a unique index or a collation",
                        (int)batch->table->name.len, (const char *)batch->table->name.ptr);
@@ -221,19 +274,24 @@ static enum rc land_rows(struct batch *batch, size_t row, size_t row_count, bool
                  : sink__mysql_execute(mysql, stmt, batch->bind, "write to", err);
     if (rc != RC_OK && is_long && mysql->mysql)
         mysql_stmt_reset(stmt); /* forgets the pieces */
-    if (rc == RC_OK)
-        rc = check_warnings(mysql, err);
-    if (rc == RC_OK && batch->def->has_shared_keys)
-        rc = check_keys(batch, row, row_count, err);
+    if (rc != RC_OK)
+        return rc;
+    /* 0: as it was, 1: inserted, 2: updated; a row that is taken changes at least its version. */
+    uint64_t changed = mysql_stmt_affected_rows(stmt);
+    bool all_taken = changed == 2 * row_count || (changed == 1 && row_count == 1);
+    rc = check_warnings(mysql, err);
+    if (rc == RC_OK && (batch->def->has_shared_keys || (batch->newest && !all_taken)))
+        rc = check_rows(batch, row, row_count, err);
     return rc;
 }
 
 static enum rc land_upsert(struct sink_mysql *mysql, const struct sink_def *def,
-                           const struct sink_change *change, struct err *err)
+                           const struct sink_change *change, int64_t *newest, struct err *err)
 {
     const struct sink_upsert *upsert = &change->upsert;
     size_t rows_max = PARAMS_MAX / upsert->column_count;
-    struct batch batch = {.mysql = mysql, .table = change->table, .def = def, .upsert = upsert};
+    struct batch batch = {
+        .mysql = mysql, .table = change->table, .def = def, .upsert = upsert, .newest = newest};
     batch.rows_max = rows_max < 1 ? 1 : rows_max < ROWS_MAX ? rows_max : ROWS_MAX;
     size_t rows = upsert->row_count < batch.rows_max ? upsert->row_count : batch.rows_max;
     batch.decl = mem_alloc(upsert->column_count * sizeof *batch.decl);
@@ -305,7 +363,7 @@ static enum rc land_sweep(struct sink_mysql *mysql, const struct sink_def *def,
 }
 
 static enum rc land_change(struct sink_mysql *mysql, const struct sink_change *change,
-                           struct err *err)
+                           int64_t *newest, struct err *err)
 {
     const struct sink_def *def;
     const struct sink_decl *version;
@@ -316,30 +374,34 @@ static enum rc land_change(struct sink_mysql *mysql, const struct sink_change *c
         rc = sink__fit_version(version, err);
     if (rc != RC_OK)
         return rc;
-    return change->kind == SINK_UPSERT ? land_upsert(mysql, def, change, err)
+    return change->kind == SINK_UPSERT ? land_upsert(mysql, def, change, newest, err)
                                        : land_sweep(mysql, def, change, err);
 }
 
 static enum rc land_once(struct sink_mysql *mysql, const struct sink_change *change, size_t count,
-                         bool is_check, struct err *err)
+                         int64_t *newest, struct err *err)
 {
+    if (newest)
+        *newest = SINK_NONE_NEWER;
     mysql->transaction++;
     mysql->error = 0;
     enum rc rc = sink__mysql_run(mysql, "START TRANSACTION", "begin a transaction in", err);
     for (size_t i = 0; i < count && rc == RC_OK; i++)
-        rc = land_change(mysql, &change[i], err);
+        rc = land_change(mysql, &change[i], newest, err);
     if (rc == RC_OK)
-        rc = sink__mysql_run(mysql, is_check ? "ROLLBACK" : "COMMIT", "commit to", err);
+        rc = sink__check_newer(&mysql->sink, newest, err);
+    if (rc == RC_OK)
+        rc = sink__mysql_run(mysql, newest ? "COMMIT" : "ROLLBACK", "commit to", err);
     if (rc != RC_OK && mysql->mysql && mysql_query(mysql->mysql, "ROLLBACK") != 0)
         sink__mysql_disconnect(mysql, true); /* rolls back as well */
     return rc;
 }
 
 enum rc sink__mysql_land(struct sink *sink, const struct sink_change *change, size_t count,
-                         bool is_check, struct err *err)
+                         int64_t *newest, struct err *err)
 {
     struct sink_mysql *mysql = sink__mysql_of(sink);
-    enum rc rc = land_once(mysql, change, count, is_check, err);
+    enum rc rc = land_once(mysql, change, count, newest, err);
     for (unsigned attempt = 1; attempt < LAND_ATTEMPTS_MAX; attempt++) {
         if (rc != RC_IO || !sink__mysql_may_retry(mysql->error) || !mysql->mysql)
             break;
@@ -354,7 +416,7 @@ enum rc sink__mysql_land(struct sink *sink, const struct sink_change *change, si
         rc = sink__check_interrupt(sink, err);
         if (rc != RC_OK)
             break;
-        rc = land_once(mysql, change, count, is_check, err);
+        rc = land_once(mysql, change, count, newest, err);
     }
     return rc;
 }

@@ -170,6 +170,8 @@ bool sink__sql_select(struct buf *to, const struct sink_dialect *dialect,
     const struct sql sql = {to, dialect, query->table};
     if (!add(to, "SELECT ") || !add_wanted(&sql, select) || !add_table(&sql, " FROM ", ""))
         return false;
+    if (select->locks && !add(to, " FORCE INDEX (PRIMARY)"))
+        return false;
     if (select->in_count) {
         if (!add_column(&sql, " WHERE ", query->where, " IN "))
             return false;
@@ -181,7 +183,11 @@ bool sink__sql_select(struct buf *to, const struct sink_dialect *dialect,
         if (!add(to, " ORDER BY ") || !add_key(&sql, select))
             return false;
     }
-    return query->limit == 0 || buf_printf(to, " LIMIT %zu", query->limit);
+    if (select->is_newer && !add_column(&sql, " AND ", query->table->version, ">?"))
+        return false;
+    if (query->limit != 0 && !buf_printf(to, " LIMIT %zu", query->limit))
+        return false;
+    return !select->locks || add(to, " FOR UPDATE");
 }
 
 size_t sink__in_count(size_t value_count)

@@ -11,6 +11,7 @@
 #include <sys/stat.h>
 #include <time.h>
 
+#include "base/clock.h"
 #include "base/file.h"
 #include "base/limits.h"
 #include "base/mem.h"
@@ -256,19 +257,36 @@ static enum rc ask_number(struct sink_sqlite *sqlite, const char *sql, int64_t *
 
 /* ---- connection ---- */
 
-static enum rc set_up(struct sink_sqlite *sqlite, struct err *err)
+/* Two that open a file at once are in each other's way, above all after a crash: both read it and
+ * want to write, and SQLite does not call busy() for that. So this has its own wait, within the
+ * same time: *ret_busy says that the same again may work. */
+static enum rc switch_to_wal(struct sink_sqlite *sqlite, bool *ret_busy, struct err *err)
 {
     sqlite3_stmt *stmt;
     enum rc rc = prepare_text(sqlite, "PRAGMA journal_mode=WAL", &stmt, err);
+    *ret_busy = rc != RC_OK && (sqlite3_errcode(sqlite->db) & 0xff) == SQLITE_BUSY;
     if (rc != RC_OK)
         return rc;
     int code = sqlite3_step(stmt);
     const char *mode = code == SQLITE_ROW ? (const char *)sqlite3_column_text(stmt, 0) : NULL;
+    *ret_busy = (code & 0xff) == SQLITE_BUSY;
     if (code != SQLITE_ROW)
         rc = fail(sqlite, code, "open", err);
     else if (!mode || strcmp(mode, "wal") != 0)
         rc = err_set(err, RC_IO, "could not switch \"%s\" to a write-ahead log", sqlite->path);
     sqlite3_reset(stmt);
+    return rc;
+}
+
+static enum rc set_up(struct sink_sqlite *sqlite, struct err *err)
+{
+    struct clock clock;
+    bool is_busy;
+    clock_init(&clock);
+    uint64_t end_ns = clock_mono_ns(&clock) + BUSY_WAIT_MS * UINT64_C(1000000);
+    enum rc rc = switch_to_wal(sqlite, &is_busy, err);
+    while (rc != RC_OK && is_busy && clock_mono_ns(&clock) < end_ns && busy(sqlite, 0))
+        rc = switch_to_wal(sqlite, &is_busy, err);
     if (rc == RC_OK)
         rc = run(sqlite, "PRAGMA synchronous=FULL", "set up", err);
     if (rc == RC_OK)
@@ -521,16 +539,43 @@ static enum rc bind_cell(struct sink_sqlite *sqlite, sqlite3_stmt *stmt, int pla
 
 /* ---- landing ---- */
 
-/* What is there under this key has to be this key, not one its collation calls equal. */
-static enum rc check_key(struct sink_sqlite *sqlite, const struct sink_table *table,
-                         const struct sink_bound *key, struct err *err)
+struct row_check {
+    const struct sink_table *table;
+    const struct sink_bound *key;
+    int64_t version; /* that was given */
+    bool is_shared;  /* the key: has_shared_keys */
+    bool was_taken;
+    int64_t *newest; /* NULL: nobody asks */
+};
+
+static enum rc check_found(sqlite3_stmt *stmt, const struct row_check *check, struct err *err)
+{
+    const struct sink_column *key = &check->table->column[0];
+    struct bytes found =
+        bytes_of(sqlite3_column_blob(stmt, 0), (size_t)sqlite3_column_bytes(stmt, 0));
+    if (check->is_shared && !bytes_eq(check->key->bytes, found))
+        return err_set(err, RC_INVALID, "another key is equal in the collation of column \"%.*s\"",
+                       (int)key->name.len, (const char *)key->name.ptr);
+    if (check->was_taken || !check->newest)
+        return RC_OK;
+    if (sqlite3_column_type(stmt, 1) != SQLITE_INTEGER)
+        return err_set(err, RC_INVALID, "the row that is there has a version that is no number");
+    int64_t version = sqlite3_column_int64(stmt, 1);
+    if (version > check->version && version > *check->newest)
+        *check->newest = version;
+    return RC_OK;
+}
+
+/* What is there under this key has to be this key, not one its collation calls equal; and if it was
+ * not taken, what is there is equal or newer. */
+static enum rc check_row(struct sink_sqlite *sqlite, const struct row_check *check, struct err *err)
 {
     sqlite3_stmt *stmt;
-    static const size_t key_column = 0;
-    const struct bytes value = key->bytes;
-    const struct sink_query query = {.table = table,
-                                     .column = &key_column,
-                                     .column_count = 1,
+    const size_t column[] = {0, check->table->version};
+    const struct bytes value = check->key->bytes;
+    const struct sink_query query = {.table = check->table,
+                                     .column = column,
+                                     .column_count = ARRAY_LEN(column),
                                      .value = &value,
                                      .value_count = 1};
     const struct sink_select select = {.query = &query, .in_count = 1};
@@ -538,16 +583,16 @@ static enum rc check_key(struct sink_sqlite *sqlite, const struct sink_table *ta
     enum rc rc =
         prepare_built(sqlite, sink__sql_select(&sqlite->sql, &sqlite_dialect, &select), &stmt, err);
     if (rc == RC_OK)
-        rc = bind(sqlite, stmt, 1, key, err);
+        rc = bind(sqlite, stmt, 1, check->key, err);
     if (rc != RC_OK)
         return rc;
     int code = sqlite3_step(stmt);
-    if (code != SQLITE_ROW)
+    if (code == SQLITE_ROW)
+        rc = check_found(stmt, check, err);
+    else if (code == SQLITE_DONE) /* a trigger, or a constraint that says ON CONFLICT IGNORE */
+        rc = err_set(err, RC_INVALID, "the database passes over a row without an error");
+    else
         rc = fail(sqlite, code, "read", err);
-    else if (!bytes_eq(value, bytes_of(sqlite3_column_blob(stmt, 0),
-                                       (size_t)sqlite3_column_bytes(stmt, 0))))
-        rc = err_set(err, RC_INVALID, "another key is equal in the collation of column \"%.*s\"",
-                     (int)table->column[0].name.len, (const char *)table->column[0].name.ptr);
     sqlite3_reset(stmt);
     sqlite3_clear_bindings(stmt);
     return rc;
@@ -566,7 +611,7 @@ static enum rc land_row(struct sink_sqlite *sqlite, sqlite3_stmt *stmt,
 }
 
 static enum rc land_upsert(struct sink_sqlite *sqlite, const struct sink_def *def,
-                           const struct sink_change *change, struct err *err)
+                           const struct sink_change *change, int64_t *newest, struct err *err)
 {
     const struct sink_upsert *upsert = &change->upsert;
     size_t count = upsert->column_count;
@@ -581,8 +626,14 @@ static enum rc land_upsert(struct sink_sqlite *sqlite, const struct sink_def *de
             &stmt, err);
     for (size_t row = 0; row < upsert->row_count && rc == RC_OK; row++) {
         rc = land_row(sqlite, stmt, decl, &upsert->cell[row * count], bound, count, err);
-        if (rc == RC_OK && def->has_shared_keys)
-            rc = check_key(sqlite, change->table, &bound[0], err);
+        const struct row_check check = {.table = change->table,
+                                        .key = &bound[0],
+                                        .version = sink__row_version(change->table, upsert, row),
+                                        .is_shared = def->has_shared_keys,
+                                        .was_taken = sqlite3_changes(sqlite->db) > 0,
+                                        .newest = newest};
+        if (rc == RC_OK && (def->has_shared_keys || (newest && !check.was_taken)))
+            rc = check_row(sqlite, &check, err);
     }
     if (stmt)
         sqlite3_clear_bindings(stmt); /* they point into what is the caller's */
@@ -642,7 +693,7 @@ static enum rc land_sweep(struct sink_sqlite *sqlite, const struct sink_def *def
 }
 
 static enum rc land_change(struct sink_sqlite *sqlite, const struct sink_change *change,
-                           struct err *err)
+                           int64_t *newest, struct err *err)
 {
     const struct sink_def *def;
     const struct sink_decl *version;
@@ -653,19 +704,23 @@ static enum rc land_change(struct sink_sqlite *sqlite, const struct sink_change 
         rc = sink__fit_version(version, err);
     if (rc != RC_OK)
         return rc;
-    return change->kind == SINK_UPSERT ? land_upsert(sqlite, def, change, err)
+    return change->kind == SINK_UPSERT ? land_upsert(sqlite, def, change, newest, err)
                                        : land_sweep(sqlite, def, change, err);
 }
 
 static enum rc sqlite_land(struct sink *sink, const struct sink_change *change, size_t count,
-                           bool is_check, struct err *err)
+                           int64_t *newest, struct err *err)
 {
     struct sink_sqlite *sqlite = of(sink);
+    if (newest)
+        *newest = SINK_NONE_NEWER;
     enum rc rc = run(sqlite, "BEGIN IMMEDIATE", "begin a transaction in", err);
     for (size_t i = 0; i < count && rc == RC_OK; i++)
-        rc = land_change(sqlite, &change[i], err);
+        rc = land_change(sqlite, &change[i], newest, err);
     if (rc == RC_OK)
-        rc = run(sqlite, is_check ? "ROLLBACK" : "COMMIT", "commit to", err);
+        rc = sink__check_newer(sink, newest, err);
+    if (rc == RC_OK)
+        rc = run(sqlite, newest ? "COMMIT" : "ROLLBACK", "commit to", err);
     if (rc == RC_OK)
         return RC_OK;
     /* Closing rolls back as well, and an error of the disk is worth a new look at the file. */

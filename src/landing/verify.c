@@ -31,7 +31,6 @@ enum {
     WINDOW_FIELDS_MAX = 65536, /* then SQL is asked, unless one owner alone has more */
     REPORTED_SLOTS = 1 << 16,  /* keys that were reported, so that they are once */
 };
-#define DAY_MS UINT64_C(86400000)
 
 enum verify_state { VERIFY_SCAN, VERIFY_READ, VERIFY_ASK, VERIFY_COMPARE };
 enum found { FOUND_NOT, FOUND_EQUAL, FOUND_OTHER }; /* in SQL */
@@ -411,7 +410,7 @@ static enum rc step_ask(struct land_verify *verify)
     if (asked == 0)
         return RC_WAIT;
     verify->extra_max = LAND_VERIFY_EXAMPLES - verify->result.example_count;
-    verify->future_lsn = (clock_unix_ms(rule->landing->options.clock) + DAY_MS) << 20;
+    verify->future_lsn = landing__future_lsn(rule->landing);
     verify->work.run = work_ask;
     verify->work.task = &verify->task;
     verify->working = true;

@@ -103,7 +103,7 @@ static void land(struct bench *bench, size_t row, size_t count)
                                                   .column_count = COLUMNS,
                                                   .cell = &bench->rows->cell[row * COLUMNS],
                                                   .row_count = count}};
-    must(bench, sink_land(bench->sink, &change, 1, &bench->err));
+    must(bench, sink_land(bench->sink, &change, 1, NULL, &bench->err));
 }
 
 /* Rows a second. */

@@ -279,7 +279,7 @@ enum rc sink_fix_land(struct sink_fix *fix, const struct sink_table *table, cons
                                                   .column_count = count,
                                                   .cell = cell,
                                                   .row_count = row_count}};
-    return sink_land(fix->sink, &change, 1, &fix->err);
+    return sink_land(fix->sink, &change, 1, NULL, &fix->err);
 }
 
 enum rc sink_fix_put(struct sink_fix *fix, const char *key, const char *value, int64_t version)

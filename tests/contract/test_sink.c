@@ -19,7 +19,8 @@ static void versions(struct sink_fix *fix)
     create_small(fix);
     ASSERT_OK(sink_fix_put(fix, "a", "one", 10), &fix->err);
     ASSERT_STR(sink_fix_rows(fix, &sink_fix_small, "k v up_version"), "a|one|#10");
-    ASSERT_OK(sink_fix_put(fix, "a", "older", 9), &fix->err);
+    ASSERT_RC(sink_fix_put(fix, "a", "older", 9), RC_NEWER);
+    ASSERT_TRUE(strstr(fix->err.text, "newer version") != NULL);
     ASSERT_OK(sink_fix_put(fix, "a", "equal", 10), &fix->err);
     ASSERT_STR(sink_fix_rows(fix, &sink_fix_small, "k v up_version"), "a|one|#10");
     ASSERT_OK(sink_fix_put(fix, "a", "newer", 11), &fix->err);
@@ -36,6 +37,63 @@ static void versions(struct sink_fix *fix)
 TEST(a_row_is_taken_only_if_its_version_is_newer)
 {
     sink_fix_each(versions);
+}
+
+enum { NEWER_ROWS = 5 };
+
+/* Lands rows k0, k1 ... of these versions; which version is said to be newer, 0: none. */
+static int64_t land_versions(struct sink_fix *fix, const int64_t *version, size_t count)
+{
+    static const size_t places[] = {SMALL_K, SMALL_V, SMALL_VERSION};
+    static const enum sink_use uses[3] = {SINK_SET};
+    static const char *const keys[NEWER_ROWS] = {"k0", "k1", "k2", "k3", "k4"};
+    struct sink_cell cell[3 * NEWER_ROWS];
+    for (size_t i = 0; i < count; i++) {
+        cell[3 * i] = sink_fix_cell(keys[i]);
+        cell[3 * i + 1] = sink_fix_cell("ours");
+        cell[3 * i + 2] = (struct sink_cell){.kind = SINK_INT, .number = version[i]};
+    }
+    const struct sink_change change = {
+        .table = &sink_fix_small,
+        .kind = SINK_UPSERT,
+        .upsert = {
+            .column = places, .use = uses, .column_count = 3, .cell = cell, .row_count = count}};
+    int64_t newer = 0;
+    ASSERT_OK(sink_check(fix->sink, &change, 1, &fix->err), &fix->err); /* asks for no version */
+    enum rc rc = sink_land(fix->sink, &change, 1, &newer, &fix->err);
+    if (rc != RC_NEWER)
+        ASSERT_OK(rc, &fix->err);
+    ASSERT_EQ(rc == RC_NEWER, newer != 0);
+    return newer;
+}
+
+static void newer_rows(struct sink_fix *fix)
+{
+    const char *before = "k0|-|#20;k1|-|#10;k2|-|#30;k3|-|-";
+    create_small(fix);
+    sink_fix_sql(fix, "INSERT INTO small (k, up_version) VALUES ('k0', 20), ('k1', 10), "
+                      "('k2', 30), ('k3', NULL)");
+    /* Each of these versions is that of another row: the highest one alone says nothing. */
+    ASSERT_EQ(land_versions(fix, (int64_t[]){19}, 1), 20);
+    ASSERT_EQ(land_versions(fix, (int64_t[]){10, 20, 30, 1, 1}, NEWER_ROWS), 20);
+    ASSERT_EQ(land_versions(fix, (int64_t[]){10, 9, 29, 1, 50}, NEWER_ROWS), 30);
+    ASSERT_EQ(land_versions(fix, (int64_t[]){20, 9, 30, 1, 50}, NEWER_ROWS), 10);
+    ASSERT_EQ(land_versions(fix, (int64_t[]){40, 40, 29}, 3), 30);
+    ASSERT_STR(sink_fix_rows(fix, &sink_fix_small, "k v up_version"), before); /* nothing of it */
+    ASSERT_EQ(land_versions(fix, (int64_t[]){20, 10, 30}, 3), 0);
+    ASSERT_STR(sink_fix_rows(fix, &sink_fix_small, "k v up_version"), before); /* replays */
+    ASSERT_EQ(land_versions(fix, (int64_t[]){20, 11, 30, 1, 5}, NEWER_ROWS), 0);
+    ASSERT_STR(sink_fix_rows(fix, &sink_fix_small, "k v up_version"),
+               "k0|-|#20;k1|ours|#11;k2|-|#30;k3|ours|#1;k4|ours|#5");
+    ASSERT_EQ(land_versions(fix, (int64_t[]){31, 31, 31, 31, 31}, NEWER_ROWS), 0);
+    sink_fix_sql(fix, "UPDATE small SET up_version=9223372036854775807 WHERE k='k4'");
+    ASSERT_EQ(land_versions(fix, (int64_t[]){32, 32, 32, 32, 32}, NEWER_ROWS), INT64_MAX);
+    ASSERT_STR(sink_fix_ask(fix, "SELECT count(*) FROM small WHERE up_version=31"), "4");
+}
+
+TEST(what_is_newer_is_told_and_nothing_lands)
+{
+    sink_fix_each(newer_rows);
 }
 
 /* ---- what is kept, what is swept ---- */
@@ -80,7 +138,7 @@ static enum rc land_cleared(struct sink_fix *fix, const char *key, int64_t versi
                                                   .clear = clear,
                                                   .clear_count = 2,
                                                   .deleted = SMALL_MADE}};
-    return sink_land(fix->sink, &change, 1, &fix->err);
+    return sink_land(fix->sink, &change, 1, NULL, &fix->err);
 }
 
 static void cleared_columns(struct sink_fix *fix)
@@ -89,6 +147,7 @@ static void cleared_columns(struct sink_fix *fix)
                           "#0",   "o", "null", "1",  "#5", "-",    "o"};
     create_small(fix);
     ASSERT_OK(sink_fix_land(fix, &sink_fix_small, "k v up_version made owner", rows, 3), &fix->err);
+    ASSERT_RC(land_cleared(fix, "gone", 4), RC_NEWER);
     ASSERT_OK(land_cleared(fix, "gone", 5), &fix->err); /* not newer: nothing changes */
     ASSERT_STR(sink_fix_rows(fix, &sink_fix_small, "k v up_version made owner"),
                "gone|1|#5|#1|o;here|1|#5|#0|o;null|1|#5|-|o");
@@ -128,11 +187,11 @@ static void sweeps(struct sink_fix *fix)
     ASSERT_OK(sink_fix_land(fix, &sink_fix_small, "k v up_version owner", rows, 5), &fix->err);
     sink_fix_sql(fix, "UPDATE small SET up_version=NULL WHERE k='a'");
     struct sink_change change = sweep_of("x", 9, &gone, &column);
-    ASSERT_OK(sink_land(fix->sink, &change, 1, &fix->err), &fix->err);
+    ASSERT_OK(sink_land(fix->sink, &change, 1, NULL, &fix->err), &fix->err);
     ASSERT_STR(sink_fix_rows(fix, &sink_fix_small, "k v up_version"),
                "a|gone|#9;b|gone|#9;c|3|#9;d|4|#1;e|5|#1");
     change = sweep_of("nobody", 10, &gone, &column);
-    ASSERT_OK(sink_land(fix->sink, &change, 1, &fix->err), &fix->err);
+    ASSERT_OK(sink_land(fix->sink, &change, 1, NULL, &fix->err), &fix->err);
 }
 
 TEST(a_sweep_takes_the_older_rows_of_one_owner)
@@ -174,6 +233,40 @@ static void many_init(struct many *many, int64_t version)
                                                    .row_count = MANY}};
 }
 
+/* Of several statements and changes the newest is told. */
+static void newer_among_many(struct sink_fix *fix)
+{
+    static struct many many;
+    int64_t newer = 0;
+    create_small(fix);
+    struct sink_table second = sink_fix_small;
+    second.name = BYTES("second");
+    ASSERT_OK(sink_create(fix->sink, &second, &fix->err), &fix->err);
+    many_init(&many, 100);
+    struct sink_change two[2] = {many.change, many.change};
+    two[1].table = &second;
+    ASSERT_OK(sink_land(fix->sink, two, 2, &newer, &fix->err), &fix->err);
+    ASSERT_OK(sink_land(fix->sink, two, 2, &newer, &fix->err), &fix->err);
+    sink_fix_sql(fix, "UPDATE small SET up_version=300 WHERE k='key000003'");
+    sink_fix_sql(fix, "UPDATE second SET up_version=200 WHERE k='key000999'");
+    many_init(&many, 150);
+    two[0] = two[1] = many.change;
+    two[1].table = &second;
+    ASSERT_RC(sink_land(fix->sink, two, 2, &newer, &fix->err), RC_NEWER);
+    ASSERT_EQ(newer, 300);
+    ASSERT_RC(sink_land(fix->sink, two + 1, 1, &newer, &fix->err), RC_NEWER);
+    ASSERT_EQ(newer, 200);
+    ASSERT_STR(sink_fix_ask(fix, "SELECT count(*) FROM small WHERE up_version=150"), "0");
+    ASSERT_STR(sink_fix_ask(fix, "SELECT count(*) FROM second WHERE up_version=150"), "0");
+    sink_fix_sql(fix, "UPDATE small SET up_version=150 WHERE k='key000003'");
+    ASSERT_OK(sink_land(fix->sink, two, 1, &newer, &fix->err), &fix->err);
+}
+
+TEST(the_newest_of_many_rows_is_told)
+{
+    sink_fix_each(newer_among_many);
+}
+
 static void one_bad_row(struct sink_fix *fix)
 {
     static struct many many;
@@ -183,7 +276,7 @@ static void one_bad_row(struct sink_fix *fix)
     many_init(&many, 1);
     struct sink_cell *bad = &many.cell[777 * MANY_COLUMNS + 3];
     *bad = sink_fix_cell(too_long);
-    ASSERT_RC(sink_land(fix->sink, &many.change, 1, &fix->err), RC_INVALID);
+    ASSERT_RC(sink_land(fix->sink, &many.change, 1, NULL, &fix->err), RC_INVALID);
     ASSERT_TRUE(strstr(fix->err.text, "owner") && strstr(fix->err.text, "too long"));
     ASSERT_STR(sink_fix_ask(fix, "SELECT count(*) FROM small"), "0");
     /* The same when it is the database that finds it, in another change of the transaction. */
@@ -192,9 +285,9 @@ static void one_bad_row(struct sink_fix *fix)
     struct sink_table missing = sink_fix_small;
     missing.name = BYTES("missing");
     two[1].table = &missing;
-    ASSERT_RC(sink_land(fix->sink, two, 2, &fix->err), RC_NOT_FOUND);
+    ASSERT_RC(sink_land(fix->sink, two, 2, NULL, &fix->err), RC_NOT_FOUND);
     ASSERT_STR(sink_fix_ask(fix, "SELECT count(*) FROM small"), "0");
-    ASSERT_OK(sink_land(fix->sink, &many.change, 1, &fix->err), &fix->err);
+    ASSERT_OK(sink_land(fix->sink, &many.change, 1, NULL, &fix->err), &fix->err);
     ASSERT_STR(sink_fix_ask(fix, "SELECT count(*) FROM small"), "1000");
 }
 
@@ -233,7 +326,7 @@ static enum rc put_bytes(struct sink_fix *fix, struct bytes key, struct bytes va
         .table = &sink_fix_small,
         .kind = SINK_UPSERT,
         .upsert = {.column = places, .use = uses, .column_count = 3, .cell = cell, .row_count = 1}};
-    return sink_land(fix->sink, &change, 1, &fix->err);
+    return sink_land(fix->sink, &change, 1, NULL, &fix->err);
 }
 
 struct got { /* the first row of an answer */
@@ -425,7 +518,7 @@ static void odd_names(struct sink_fix *fix)
         .upsert = {.column = places, .use = uses, .column_count = 5, .cell = cell, .row_count = 1}};
     ASSERT_OK(sink_create(fix->sink, &table, &fix->err), &fix->err);
     ASSERT_OK(sink_create(fix->sink, &table, &fix->err), &fix->err); /* is left as it is */
-    ASSERT_OK(sink_land(fix->sink, &change, 1, &fix->err), &fix->err);
+    ASSERT_OK(sink_land(fix->sink, &change, 1, NULL, &fix->err), &fix->err);
     ASSERT_STR(sink_fix_rows(fix, &table, "select a.b %s\\"), "#7|`|\"");
     struct sink_table *described;
     ASSERT_OK(sink_describe(fix->sink, table.name, &described, &fix->err), &fix->err);
@@ -545,7 +638,7 @@ static void many_values(struct sink_fix *fix)
     struct listed listed;
     create_small(fix);
     many_init(&many, 1);
-    ASSERT_OK(sink_land(fix->sink, &many.change, 1, &fix->err), &fix->err);
+    ASSERT_OK(sink_land(fix->sink, &many.change, 1, NULL, &fix->err), &fix->err);
     for (size_t i = 0; i < MANY; i++) {
         snprintf(absent[i], sizeof absent[i], "none%06zu", i);
         values[2 * i] = bytes_of(many.key[i], strlen(many.key[i]));
@@ -573,14 +666,14 @@ static void error_of_row_function(struct sink_fix *fix)
         .table = &sink_fix_small, .column = &column, .column_count = 1};
     create_small(fix);
     many_init(&many, 1);
-    ASSERT_OK(sink_land(fix->sink, &many.change, 1, &fix->err), &fix->err);
+    ASSERT_OK(sink_land(fix->sink, &many.change, 1, NULL, &fix->err), &fix->err);
     ASSERT_RC(sink_select(fix->sink, &query, list_key, &listed, &fix->err), RC_TOO_BIG);
     ASSERT_STR(fix->err.text, "enough");
     ASSERT_EQ(listed.count, 3);
     listed = (struct listed){0};
     ASSERT_OK(sink_select(fix->sink, &query, list_key, &listed, &fix->err), &fix->err);
     ASSERT_EQ(listed.count, MANY);
-    ASSERT_OK(sink_land(fix->sink, &many.change, 1, &fix->err), &fix->err);
+    ASSERT_OK(sink_land(fix->sink, &many.change, 1, NULL, &fix->err), &fix->err);
 }
 
 TEST(an_error_of_the_row_function_ends_the_query)

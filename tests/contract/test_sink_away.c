@@ -292,7 +292,9 @@ static void *cross(void *arg)
             change[0].table = change[1].table;
             change[1].table = first;
         }
-        crossing->rc = sink_land(crossing->sink, change, 2, &crossing->err);
+        crossing->rc = sink_land(crossing->sink, change, 2, NULL, &crossing->err);
+        if (crossing->rc == RC_NEWER) /* the other one is ahead */
+            crossing->rc = RC_OK;
     }
     return NULL;
 }
@@ -757,6 +759,56 @@ static void full_disk(struct sink_fix *fix)
 TEST(a_full_disk_is_an_io_error)
 {
     sink_fix_sqlite(full_disk);
+}
+
+enum { OPENERS = 4, OPENINGS = 100 };
+
+struct opener {
+    struct sink *sink;
+    pthread_barrier_t *start;
+    enum rc rc;
+    struct err err;
+};
+
+static void *open_at_once(void *arg)
+{
+    struct opener *opener = arg;
+    pthread_barrier_wait(opener->start);
+    opener->rc = sink_ping(opener->sink, &opener->err);
+    return NULL;
+}
+
+/* A file that nobody has switched to a write-ahead log yet: all of them want to. */
+static void opened_at_once(struct sink_fix *fix)
+{
+    create_small(fix);
+    for (int round = 0; round < OPENINGS; round++) {
+        struct opener opener[OPENERS];
+        pthread_t thread[OPENERS];
+        pthread_barrier_t start;
+        char url[512], sql[600];
+        snprintf(url, sizeof url, "%s.%d", sink_name(fix->sink), round);
+        snprintf(sql, sizeof sql, "VACUUM INTO '%s'", url + strlen("sqlite:"));
+        sink_fix_sql(fix, sql);
+        ASSERT_EQ(pthread_barrier_init(&start, NULL, OPENERS), 0);
+        for (size_t i = 0; i < OPENERS; i++) {
+            opener[i] = (struct opener){.start = &start};
+            ASSERT_OK(sink_open(url, "", &opener[i].sink, &fix->err), &fix->err);
+            ASSERT_EQ(pthread_create(&thread[i], NULL, open_at_once, &opener[i]), 0);
+        }
+        for (size_t i = 0; i < OPENERS; i++)
+            pthread_join(thread[i], NULL);
+        for (size_t i = 0; i < OPENERS; i++) {
+            ASSERT_OK(opener[i].rc, &opener[i].err);
+            sink_close(opener[i].sink);
+        }
+        pthread_barrier_destroy(&start);
+    }
+}
+
+TEST(a_file_may_be_opened_by_many_at_once)
+{
+    sink_fix_sqlite(opened_at_once);
 }
 
 static void locked_file(struct sink_fix *fix)

@@ -269,7 +269,7 @@ static void one_value(struct sink_fix *fix, const struct sink_table *table,
         .kind = SINK_UPSERT,
         .upsert = {
             .column = places, .use = uses, .column_count = 3, .cell = cells, .row_count = 1}};
-    enum rc rc = sink_land(fix->sink, &change, 1, &fix->err);
+    enum rc rc = sink_land(fix->sink, &change, 1, NULL, &fix->err);
     if (rc != RC_OK && rc != RC_INVALID)
         test_fail(__FILE__, __LINE__, "%s, '%s': %s", exact->type, value, fix->err.text);
     if (rc == RC_INVALID && has_to_be_taken(exact, value))
