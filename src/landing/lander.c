@@ -5,9 +5,6 @@
  *     │                                         └──────── more marks ────────┤
  *     └── last table ◄── UNLOCK ◄──────────────────────── no more ───────────┘
  *
- * If SQL has newer versions than those of the batch, AGAIN comes before NOTE: our LSN is raised
- * above them, what did not land is marked again, and READ goes back to where the batch began.
- *
  * Each arrow is a commit of its own, so the process may die on any of them. A step reads or notes
  * at most LAND_STEP_FIELDS fields, unless one owner has more: an owner is read in one commit.
  *
@@ -15,8 +12,8 @@
  *   (1) What is sent was read when its marks were read, and is durable when it is sent.
  *   (2) A field is noted as landed with the marks that were seen when it was read, no others.
  *   (3) `landed_lsn` only rises to the LSN at which a pass began that went through all tables.
- *   (4) What SQL has not taken keeps the marks that were seen, and has a newer one, before the
- * batch is forgotten. Whoever is ahead of us for ever is found among the errors. */
+ *   (4) What SQL does not take because it has a newer version stands among the errors, and our LSN
+ *       is raised: tried again, it is the newer one. */
 #include <stdio.h>
 #include <stdlib.h>
 
@@ -35,7 +32,6 @@ enum {
     ERROR_BACK_OFF_MS_MAX = 3600 * 1000,
     RETRY_MARKS_MAX = 1024,  /* of a pass */
     MANY_MARKS_BATCHES = 10, /* then landing does not wait for its delay */
-    AGAIN_MAX = 8,           /* in a row: another writes the same rows, and is ahead */
 };
 #define NS_A_MS UINT64_C(1000000)
 
@@ -75,8 +71,7 @@ static enum rc step_durable(struct lander *lander, struct store *store)
         task_wait_lsn(&lander->task, lander->batch.newest);
         return RC_WAIT;
     }
-    if (lander->again_count < AGAIN_MAX) /* (4) */
-        lander->batch.future = landing__future_lsn(lander->rule->landing);
+    lander->batch.future = landing__future_lsn(lander->rule->landing);
     lander->state = LANDER_WORK;
     lander->work.run = work_land;
     lander->work.task = &lander->task;
@@ -126,67 +121,8 @@ static enum rc step_work(struct lander *lander)
     }
     landed_note(lander);
     lander->note_owner = lander->note_field = 0;
-    lander->again_count = lander->work_stats.newer > 0 ? lander->again_count + 1 : 0;
-    return lander__step_to(lander, lander->work_stats.newer > 0 ? LANDER_AGAIN : LANDER_NOTE);
-}
-
-/* ---- marking again ---- */
-
-/* Some fields; RC_WAIT: there are more. An owner whose fields did not all land is expanded anew. */
-static enum rc outdated_mark(struct lander *lander, size_t *at_owner, size_t *at_field,
-                             struct err *err)
-{
-    const struct land_batch *batch = &lander->batch;
-    struct dirty_table table = lander__table(lander);
-    size_t marked = 0;
-    for (; *at_owner < batch->owner_count; (*at_owner)++, *at_field = 0) {
-        const struct land_owner *owner = &batch->owner[*at_owner];
-        enum rc rc = RC_OK;
-        if (!owner->outdated)
-            continue;
-        for (; *at_field < owner->field_count && marked < LAND_STEP_FIELDS; (*at_field)++) {
-            const struct land_field *field = &owner->field[*at_field];
-            if (!field->outdated || !field->seen.entry.ptr)
-                continue;
-            rc = dirty_mark(&table, field->seen.entry, !field->here, NULL, err);
-            if (rc != RC_OK)
-                return rc;
-            marked++;
-        }
-        if (marked++ >= LAND_STEP_FIELDS)
-            return RC_WAIT;
-        verifies_marked(lander->rule->landing, lander->rule, owner->key);
-        if (owner->owner_version > 0)
-            rc = dirty_mark(&table, owner->seen.entry, !owner->exists, NULL, err);
-        if (rc != RC_OK)
-            return rc;
-    }
-    return RC_OK;
-}
-
-/* (4): with LSNs that are above what SQL has. */
-static enum rc step_again(struct lander *lander, struct store *store, struct err *err)
-{
-    struct landing *landing = lander->rule->landing;
-    uint64_t newer = lander->work_stats.newer;
-    size_t owner = lander->note_owner, field = lander->note_field;
-    if (newer > store_last_lsn(store) && newer > landing__future_lsn(landing)) {
-        lander->pass_held_up = true; /* the clock was set back: the next pass looks at all of it */
-        return lander__step_to(lander, LANDER_UNLOCK);
-    }
-    if (newer > store_last_lsn(store)) {
-        if (newer > landing->raise_lsn)
-            landing->raise_lsn = newer;
-        return RC_WAIT;
-    }
-    enum rc rc = outdated_mark(lander, &owner, &field, err);
-    if (rc != RC_OK && rc != RC_WAIT)
-        return rc;
-    lander->note_owner = owner;
-    lander->note_field = field;
-    if (rc == RC_WAIT)
-        return RC_WAIT;
-    lander->note_owner = lander->note_field = 0;
+    if (lander->work_stats.newer > lander->rule->landing->raise_lsn) /* (4) */
+        lander->rule->landing->raise_lsn = lander->work_stats.newer;
     return lander__step_to(lander, LANDER_NOTE);
 }
 
@@ -264,8 +200,6 @@ static enum rc field_note(struct lander *lander, const struct land_owner *owner,
 {
     struct dirty_table table = lander__table(lander);
     struct mark_seen seen = field->seen;
-    if (field->outdated) /* (4) */
-        return RC_OK;
     seen_remove(removal, &seen, field->refused != NULL);
     if (!field->refused)
         return RC_OK;
@@ -304,8 +238,6 @@ static enum rc owner_note(struct lander *lander, const struct land_owner *owner,
 {
     struct dirty_table table = lander__table(lander);
     enum rc rc = RC_OK;
-    if (owner->outdated) /* (4) */
-        return RC_OK;
     if (owner->sweep)
         seen_remove(removal, &owner->seen, owner->refused != NULL);
     if (owner->sweep && owner->refused)
@@ -380,20 +312,6 @@ static enum rc table_go_on(struct lander *lander)
     return lander__step_to(lander, moved ? LANDER_SNAPSHOT : LANDER_UNLOCK);
 }
 
-/* To where the batch began. An owner that was being expanded has a newer mark: from its start. */
-static enum rc batch_again(struct lander *lander, struct err *err)
-{
-    buf_cut(&lander->cursor, 0);
-    if (!buf_add_bytes(&lander->cursor, buf_bytes(&lander->batch_cursor)))
-        return err_set(err, RC_NOMEM, "could not allocate memory for an entry");
-    lander->read_lsn = store_last_lsn(lander->rule->landing->kv->store);
-    lander->expanding = lander->at_end = false;
-    buf_cut(&lander->expand_after, 0);
-    lander->work_stats.newer = 0;
-    land_batch_clear(&lander->batch);
-    return lander__step_to(lander, LANDER_READ);
-}
-
 static enum rc step_note(struct lander *lander, struct err *err)
 {
     size_t owner = lander->note_owner, field = lander->note_field;
@@ -402,9 +320,7 @@ static enum rc step_note(struct lander *lander, struct err *err)
         return rc;
     lander->note_owner = owner;
     lander->note_field = field;
-    if (rc == RC_WAIT)
-        return rc;
-    return lander->work_stats.newer > 0 ? batch_again(lander, err) : table_go_on(lander);
+    return rc == RC_WAIT ? RC_WAIT : table_go_on(lander);
 }
 
 /* ---- the other steps ---- */
@@ -543,7 +459,6 @@ static enum rc step_snapshot(struct lander *lander, struct err *err)
     buf_cut(&lander->cursor, 0);
     buf_cut(&lander->expand_after, 0);
     lander->expanding = false;
-    lander->work_stats.newer = lander->again_count = 0;
     if (has && !left)
         lander->rule->landing->snapshots[lander->table]++;
     lander->table_too = left; /* then the table itself comes after it, too */
@@ -569,7 +484,7 @@ static enum rc step_sleep(struct lander *lander, struct store *store)
     }
     lander->kicked = false;
     lander->table = 0;
-    lander->pass_lsn = lander->read_lsn = store_last_lsn(store);
+    lander->pass_lsn = store_last_lsn(store);
     lander->pass_start_ns = now;
     lander->pass_rows = 0;
     lander->pass_failed = lander->pass_held_up = false;
@@ -604,8 +519,6 @@ static enum rc step(struct lander *lander, struct store *store, struct err *err)
         return step_durable(lander, store);
     case LANDER_WORK:
         return step_work(lander);
-    case LANDER_AGAIN:
-        return step_again(lander, store, err);
     case LANDER_NOTE:
         return step_note(lander, err);
     case LANDER_UNLOCK:
@@ -653,7 +566,6 @@ enum rc lander_new(struct land_rule *rule, struct lander **ret_lander, struct er
     land_batch_init(&lander->batch);
     buf_init(&lander->cursor, STORE_SUFFIX_BYTES_MAX);
     buf_init(&lander->expand_after, STORE_SUFFIX_BYTES_MAX);
-    buf_init(&lander->batch_cursor, STORE_SUFFIX_BYTES_MAX);
     lander->task.run = job_run;
     lander->task.done = job_done;
     lander->task.flags = TASK_JOB | TASK_DELETES;
@@ -675,7 +587,6 @@ void lander_free(struct lander *lander)
     land_batch_done(&lander->batch);
     buf_done(&lander->cursor);
     buf_done(&lander->expand_after);
-    buf_done(&lander->batch_cursor);
     mem_free(lander);
 }
 

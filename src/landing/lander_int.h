@@ -11,7 +11,6 @@ enum lander_state {
     LANDER_READ,
     LANDER_DURABLE,
     LANDER_WORK,
-    LANDER_AGAIN,
     LANDER_NOTE,
     LANDER_UNLOCK,
 };
@@ -31,7 +30,6 @@ struct lander {
     uint64_t locked_before; /* a bit a table */
     /* the pass */
     uint64_t pass_lsn, pass_start_ns, pass_number;
-    uint64_t read_lsn; /* marks up to it are read: at least pass_lsn */
     uint64_t pass_rows;
     bool pass_failed;  /* the database is away */
     bool pass_held_up; /* something was left out: a table was locked by another */
@@ -47,8 +45,6 @@ struct lander {
     struct buf expand_after;
     /* the batch */
     struct land_batch batch;
-    struct buf batch_cursor; /* the cursor before it */
-    unsigned again_count;    /* how often in a row SQL was newer */
     size_t note_owner, note_field;
     enum rc work_rc;
     struct err work_err;

@@ -314,7 +314,7 @@ static bool is_skipped(struct lander *lander, struct bytes entry, struct bytes v
         return true;
     }
     return lander->source == DIRTY_MARKED && dirty_mark_parse(value, &removed, &version) &&
-           version > lander->read_lsn;
+           version > lander->pass_lsn;
 }
 
 static enum rc entry_read(struct lander *lander, struct read_state *state, struct bytes entry,
@@ -393,10 +393,6 @@ enum rc lander__read(struct lander *lander, struct err *err)
     struct read_state state = {.before = lander->batch.field_count};
     size_t owners = lander->batch.owner_count;
     bool expanding = lander->expanding;
-    if (owners == 0)
-        buf_cut(&lander->batch_cursor, 0);
-    if (owners == 0 && !buf_add_bytes(&lander->batch_cursor, buf_bytes(&lander->cursor)))
-        return err_set(err, RC_NOMEM, "could not allocate memory for an entry");
     buf_init(&cursor, STORE_SUFFIX_BYTES_MAX);
     buf_init(&state.owner_part, STORE_SUFFIX_BYTES_MAX);
     enum rc rc = RC_NOMEM;

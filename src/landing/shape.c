@@ -8,11 +8,6 @@
 #include "base/banned.h"
 
 enum { LIFT_BYTES_MAX = 1024 * 1024 * 1024, PASSWORD_BYTES_MAX = 1024 };
-static const char future_text[] =
-    "the database holds a version that is more than a day ahead of the clock";
-static const char ahead_text[] =
-    "the database holds a newer version each time: another writes this row";
-
 /* ---- batches ---- */
 
 void land_batch_init(struct land_batch *batch)
@@ -251,23 +246,7 @@ static void slice_refuse(struct land_batch *batch, const struct slice *slice, co
         slice->owner->field[i].refused = reason;
 }
 
-/* What was in a transaction that met this version; fields that are refused by themselves stay so.
- */
-static void slices_outdate(const struct slice *slice, size_t count, int64_t version,
-                           struct shape_stats *stats)
-{
-    if ((uint64_t)version > stats->newer)
-        stats->newer = (uint64_t)version;
-    for (size_t i = 0; i < count; i++) {
-        struct land_owner *owner = slice[i].owner;
-        owner->outdated = true;
-        for (size_t f = slice[i].from; f < slice[i].to; f++)
-            owner->field[f].outdated = owner->field[f].refused == NULL;
-    }
-}
-
-/* Lands the slices together. RC_INVALID, RC_NOT_FOUND: they are refused. RC_NEWER: as well, for a
- * version in SQL that cannot be met. */
+/* Lands the slices together. RC_INVALID, RC_NOT_FOUND, RC_NEWER: they are refused. */
 static enum rc slices_try(struct shape_db *db, const struct land_batch *batch,
                           const struct slice *slice, size_t count, struct shape_stats *stats,
                           struct err *err)
@@ -277,10 +256,12 @@ static enum rc slices_try(struct shape_db *db, const struct land_batch *batch,
     stats->statement_count++;
     if (rc != RC_NEWER)
         return rc;
-    if (newer > 0 && (uint64_t)newer > batch->future)
-        return err_set(err, RC_NEWER, "%s", batch->future > 0 ? future_text : ahead_text);
-    slices_outdate(slice, count, newer, stats);
-    return RC_OK;
+    if ((uint64_t)newer > batch->future)
+        return err_set(err, rc,
+                       "the database holds a version that is more than a day ahead of the clock");
+    if ((uint64_t)newer > stats->newer)
+        stats->newer = (uint64_t)newer;
+    return err_set(err, rc, "the database holds a newer version of this row");
 }
 
 /* The row of a key has one version, so it lands once: first those fields are found that would be
@@ -341,8 +322,6 @@ static enum rc slices_land(struct shape_db *db, struct land_batch *batch, struct
     struct slice half[2] = {{slice->owner, slice->from, middle, false},
                             {slice->owner, middle, slice->to, slice->sweep}};
     rc = slices_land(db, batch, &half[0], 1, stats, err);
-    if (rc == RC_OK && slice->sweep && slice->owner->outdated)
-        return RC_OK; /* fields that have not landed would be swept */
     return rc == RC_OK ? slices_land(db, batch, &half[1], 1, stats, err) : rc;
 }
 
@@ -363,7 +342,7 @@ enum rc shape_land(struct shape_db *db, struct land_batch *batch, struct shape_s
         ret_stats->refused_count += owner->refused != NULL;
         for (size_t f = 0; f < owner->field_count; f++) {
             ret_stats->refused_count += owner->field[f].refused != NULL;
-            ret_stats->row_count += !owner->field[f].refused && !owner->field[f].outdated;
+            ret_stats->row_count += owner->field[f].refused == NULL;
         }
     }
     mem_free(slice);

@@ -24,7 +24,6 @@ struct land_field {
     struct mark_seen seen;
     const char *refused; /* why the database does not take it; NULL: it landed */
     bool unlandable;     /* its name: it is not sent, and refused if it is here */
-    bool outdated;       /* SQL has a newer version: it has not landed */
 };
 
 struct land_owner {
@@ -40,7 +39,6 @@ struct land_owner {
     bool sweep;             /* all its fields are in this batch or were in those before */
     struct mark_seen seen;
     const char *refused;
-    bool outdated; /* some of its fields are, or its own row */
 };
 
 struct land_batch {
@@ -50,7 +48,7 @@ struct land_batch {
     size_t field_count; /* of all owners */
     size_t bytes;       /* of all values */
     uint64_t newest;    /* version; it leaves when this one is durable */
-    uint64_t future;    /* a newer version in SQL above this one refuses a row; 0: any does */
+    uint64_t future;    /* a version above this one is no version: see shape_stats.newer */
 };
 void land_batch_init(struct land_batch *batch);
 void land_batch_done(struct land_batch *batch);
@@ -71,12 +69,12 @@ const char *shape_name(const struct shape_db *db); /* for people, without the pa
 
 struct shape_stats { /* of one call */
     uint64_t row_count, refused_count, statement_count;
-    uint64_t newer; /* what is outdated has to be above this version; 0: nothing is */
+    uint64_t newer; /* the highest version in SQL that was above ours; 0: none was */
 };
 /* Lands the batch in one transaction, or, if the database refuses it, in halves until what it
- * refuses stands alone: `refused` says why. A transaction that meets newer versions in SQL is taken
- * back, and all that was in it is `outdated`. RC_OK: everything has landed, is refused or outdated.
- * RC_IO: the database is away; what has landed may land again. */
+ * refuses stands alone: `refused` says why. A row that SQL has a newer version of is refused as well.
+ * RC_OK: everything has landed or is refused. RC_IO: the database is away; what has landed may land
+ * again. */
 enum rc shape_land(struct shape_db *db, struct land_batch *batch, struct shape_stats *ret_stats,
                    struct err *err) NODISCARD;
 

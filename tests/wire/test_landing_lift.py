@@ -309,14 +309,13 @@ def test_a_version_of_the_far_future_is_an_error(evicted):
     wait_until(lambda: landed_or_error(evicted, "HGET", KEY, "a") == b"theirs")
 
 
-def test_an_older_version_never_wins_and_is_not_lost(evicted):
-    """Another writer was faster: SQL has a newer row than the mark here, which gets a newer one."""
+def test_an_older_version_never_wins(evicted):
+    """A late batch of another writer: SQL has a newer row than the mark here."""
     evicted("HSET", KEY, "a", "ours")
     version = int(evicted.dirty()[ENTRY + "a"].split(":")[1])
     evicted.put("hero:42:a", b"newer", version=version + 1)
     evicted.flush()
-    assert evicted.live()["hero:42:a"] == b"ours"
-    assert evicted.version("hero:42:a") > version + 1
+    assert evicted.live()["hero:42:a"] == b"newer"
     evicted("HSET", KEY, "a", "newest")
     evicted.flush()
     assert evicted.live()["hero:42:a"] == b"newest"
