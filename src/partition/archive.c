@@ -9,6 +9,11 @@
 
 #include "base/banned.h"
 
+static void memory_free(void *pointer)
+{
+    mem_free(*(void **)pointer);
+}
+
 static enum rc damaged(const char *what, struct err *err)
 {
     return err_set(err, RC_CORRUPT, "damaged partition batch: %s", what);
@@ -22,12 +27,13 @@ static enum rc layout_open(struct part_batch *batch, const uint8_t **from, const
     if (*from >= end)
         return damaged("no columns", err);
     unsigned layout = *(*from)++;
-    unsigned created = layout >> LAYOUT_CREATED_SHIFT & LAYOUT_CREATED_MASK;
+    unsigned created = layout >> LAYOUT_CREATED_SHIFT & LAYOUT_MODE_MASK;
+    unsigned updated = layout >> LAYOUT_UPDATED_SHIFT & LAYOUT_MODE_MASK;
     if ((layout & ~(unsigned)LAYOUT_KNOWN) || (layout & LAYOUT_MIN_MASK) > MIN_BY_ID ||
-        created > CREATED_FROM_START)
+        updated > UPDATED_BY_WORKER || created > CREATED_FROM_START)
         return err_set(err, RC_VERSION, "a partition batch has unknown layout %02x", layout);
     batch->min_mode = (enum min_mode)(layout & LAYOUT_MIN_MASK);
-    batch->from_start = layout & LAYOUT_START;
+    batch->updated_mode = (enum updated_mode)updated;
     batch->created_mode = (enum created_mode)created;
     if (!uvarint_get(from, end, &batch->unit_ms) || batch->unit_ms == 0 ||
         batch->unit_ms > UINT32_MAX)
@@ -79,7 +85,13 @@ enum rc part__columns_open(struct part_batch *batch, struct err *err)
         if (i == PART_COLUMN_MIN && batch->min_mode == MIN_BY_ID &&
             !zigzag_get(&from, end, &batch->min_factor))
             return damaged("min ids", err);
-        batch->column[i] = column_open(&pool, &from, end, batch->frame.count);
+        size_t count = batch->frame.count;
+        if (i == PART_COLUMN_FIRST) {
+            if (batch->updated_mode != UPDATED_BY_WORKER)
+                continue;
+            count = (count + PART_WORKER_BLOCK - 1) / PART_WORKER_BLOCK * batch->frame.worker_count;
+        }
+        batch->column[i] = column_open(&pool, &from, end, count);
         if (!batch->column[i])
             return err_set(err, RC_CORRUPT, "damaged partition batch: column %d", i);
     }
@@ -295,8 +307,6 @@ static enum rc codes_to_record(struct part_batch *batch, const struct codes *cod
         return damaged("duration", err);
     int64_t duration_s = part__duration_s(codes->duration, batch->unit_ms);
     int64_t updated = wrap_add(batch->frame.base_s, codes->updated);
-    if (batch->from_start)
-        updated = wrap_add(updated, duration_s);
     int64_t created = codes->created;
     switch (batch->created_mode) {
     case CREATED_SELF:
@@ -346,7 +356,7 @@ enum rc part_batch_get(struct part_batch *batch, size_t position, struct part_re
         .worker = column_get(column[PART_COLUMN_WORKER], position),
         .status = column_get(column[PART_COLUMN_STATUS], position),
         .duration = column_get(column[PART_COLUMN_DURATION], position),
-        .updated = column_get(column[PART_COLUMN_UPDATED], position),
+        .updated = part__updated_get(batch, position),
         .created = column_get(column[PART_COLUMN_CREATED], position),
         .version = column_get(column[PART_COLUMN_VERSION], position),
         .fence = column_get(column[PART_COLUMN_FENCE], position),
@@ -361,13 +371,14 @@ enum rc part_batch_get(struct part_batch *batch, size_t position, struct part_re
 /* ---- all records ---- */
 
 /* Up to COLUMN_SYNC records, column by column. */
-static enum rc block_decode(struct part_batch *batch, size_t from, size_t count,
+static enum rc block_decode(struct part_batch *batch, size_t from, size_t count, int64_t *last,
                             struct part_record *to, struct err *err)
 {
     int64_t value[PART_COLUMN_TEXT_ENDS][COLUMN_SYNC];
     for (int i = 0; i < PART_COLUMN_TEXT_ENDS; i++)
-        if (batch->column[i])
+        if (batch->column[i] && i != PART_COLUMN_FIRST && i != PART_COLUMN_UPDATED)
             column_read(batch->column[i], from, count, value[i]);
+    part__updated_read(batch, from, count, last, value[PART_COLUMN_UPDATED]);
     int64_t chain = batch->min_mode == MIN_CHAIN ? min_get(batch, from, 0) : 0;
     for (size_t i = 0; i < count; i++) {
         struct codes codes = {
@@ -418,11 +429,12 @@ enum rc part_batch_decode(struct part_batch *batch, struct arena *arena,
     struct part_record *records = arena_try_alloc(arena, count * sizeof *records);
     if (!records)
         return err_set(err, RC_NOMEM, "could not allocate %zu partitions", count);
+    CLEANUP(memory_free) int64_t *last = mem_alloc(batch->frame.worker_count * sizeof *last);
     if (batch->records)
         memcpy(records, batch->records, count * sizeof *records);
     for (size_t from = 0; !batch->records && from < count; from += COLUMN_SYNC) {
         size_t part = count - from < COLUMN_SYNC ? count - from : COLUMN_SYNC;
-        enum rc rc = block_decode(batch, from, part, records + from, err);
+        enum rc rc = block_decode(batch, from, part, last, records + from, err);
         if (rc != RC_OK)
             return rc;
     }

@@ -2,20 +2,20 @@
  *
  *   SIZE  WHAT
  *   1     bits 0-1 how min ids are told: enum min_mode
- *         bit  2   updated_at is told as start + duration
- *         bits 3-4 how created_at is told: enum created_mode
+ *         bits 2-3 how updated_at is told: enum updated_mode
+ *         bits 4-5 how created_at is told: enum created_mode
  *   v     unit of durations, milliseconds
  *   c     partition id - lowest id of the frame
  *   c     max id - min id
  *   .     min id: MIN_SELF c · MIN_CHAIN z the first one · MIN_BY_ID z factor, c min id - factor *
  * id c     index in the frame's list of workers c     status c     duration in its unit, -1: none
- *   c     updated_at - base time [- duration in whole seconds]
- *   c     created_at - base time | - updated_at | - (updated_at - duration)
- *   c c c version, fence, attempts
- *   c c   error, options: 0 none, else 1 + index of the text
- *   v     count of distinct texts
- *   c     where each text ends, if there are any
- *   rest  texts; compressed by the frame's algorithm if that made them shorter
+ *   .     updated_at, relative to the base time; start = updated_at - duration in whole seconds:
+ *         UPDATED_SELF c updated_at · UPDATED_FROM_START c start · UPDATED_BY_WORKER c the starts
+ * of each worker's first record, worker by worker, for every 1024 records; c start - updated_at of
+ * the same worker's record before it, within the 1024 (0 for the first) c     created_at - base
+ * time | - updated_at | - (updated_at - duration) c c c version, fence, attempts c c   error,
+ * options: 0 none, else 1 + index of the text v     count of distinct texts c     where each text
+ * ends, if there are any rest  texts; compressed by the frame's algorithm if that made them shorter
  *
  * c is a column (column.h). The columns end where the texts begin: raw length - length of the
  * columns is the length of the texts when they are unpacked. */
@@ -30,6 +30,11 @@ enum min_mode { /* on disk: append, never renumber */
                 MIN_CHAIN = 1, /* each begins behind the end of the one before */
                 MIN_BY_ID = 2,
 };
+enum updated_mode { /* on disk: append, never renumber */
+                    UPDATED_SELF = 0,
+                    UPDATED_FROM_START = 1,
+                    UPDATED_BY_WORKER = 2, /* who is done claims the next one, soon */
+};
 enum created_mode { /* on disk: append, never renumber */
                     CREATED_SELF = 0,
                     CREATED_FROM_UPDATED = 1,
@@ -37,10 +42,10 @@ enum created_mode { /* on disk: append, never renumber */
 };
 enum {
     LAYOUT_MIN_MASK = 3,
-    LAYOUT_START = 1 << 2,
-    LAYOUT_CREATED_SHIFT = 3,
-    LAYOUT_CREATED_MASK = 3,
-    LAYOUT_KNOWN = 31,
+    LAYOUT_UPDATED_SHIFT = 2,
+    LAYOUT_CREATED_SHIFT = 4,
+    LAYOUT_MODE_MASK = 3,
+    LAYOUT_KNOWN = 63,
 };
 enum part_column { /* in the order of the body */
                    PART_COLUMN_ID,
@@ -49,6 +54,7 @@ enum part_column { /* in the order of the body */
                    PART_COLUMN_WORKER,
                    PART_COLUMN_STATUS,
                    PART_COLUMN_DURATION,
+                   PART_COLUMN_FIRST, /* UPDATED_BY_WORKER only */
                    PART_COLUMN_UPDATED,
                    PART_COLUMN_CREATED,
                    PART_COLUMN_VERSION,
@@ -58,14 +64,15 @@ enum part_column { /* in the order of the body */
                    PART_COLUMN_OPTIONS,
                    PART_COLUMN_TEXT_ENDS,
 };
-enum { PART_COLUMN_COUNT = 14, PART_POOL = 4 * PART_COLUMN_COUNT };
+enum { PART_WORKER_BLOCK = 1024 }; /* UPDATED_BY_WORKER begins anew */
+enum { PART_COLUMN_COUNT = 15, PART_POOL = 4 * PART_COLUMN_COUNT };
 
 struct part_batch {
     struct frame frame;
     /* columns */
     enum min_mode min_mode;
     enum created_mode created_mode;
-    bool from_start;
+    enum updated_mode updated_mode;
     uint64_t unit_ms;
     int64_t min_first;  /* MIN_CHAIN */
     int64_t min_factor; /* MIN_BY_ID */
@@ -99,5 +106,10 @@ enum rc part__rows_encode(const struct part_record *records, struct frame *frame
                           const struct part_encode_options *options, struct buf *to,
                           struct err *err) NODISCARD;
 enum rc part__rows_open(struct part_batch *batch, struct err *err) NODISCARD;
-/* Values [from, from + count) of updated_at; count is at most COLUMN_SYNC. */
-void part__updated_read(const struct part_batch *batch, size_t from, size_t count, int64_t *to);
+/* updated_at - base time of one record. */
+int64_t part__updated_get(const struct part_batch *batch, size_t position);
+/* The same of records [from, from + count), which lie between two sync points. `last` has a place
+ * for every worker: with UPDATED_BY_WORKER blocks are read in order from the start of their 1024.
+ */
+void part__updated_read(const struct part_batch *batch, size_t from, size_t count, int64_t *last,
+                        int64_t *to);

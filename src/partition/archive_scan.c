@@ -4,6 +4,7 @@
  * bits; a block without any is left at once, so a column is read only where those before it found
  * something. What the frame's header excludes costs nothing. */
 #include "base/macros.h"
+#include "base/mem.h"
 #include "partition/archive_int.h"
 #include "partition/bits.h"
 #include "partition/column_int.h"
@@ -11,6 +12,11 @@
 #include "base/banned.h"
 
 enum { MASK_WORDS = COLUMN_SYNC / 64 };
+
+static void memory_free(void *pointer)
+{
+    mem_free(*(void **)pointer);
+}
 
 struct mask {
     uint64_t word[MASK_WORDS];
@@ -45,19 +51,6 @@ static void mask_statuses(struct mask *mask, const int64_t *values, size_t count
             mask->word[i / 64] &= ~(UINT64_C(1) << i % 64);
 }
 
-void part__updated_read(const struct part_batch *batch, size_t from, size_t count, int64_t *to)
-{
-    int64_t duration[COLUMN_SYNC];
-    column_read(batch->column[PART_COLUMN_UPDATED], from, count, to);
-    if (batch->from_start)
-        column_read(batch->column[PART_COLUMN_DURATION], from, count, duration);
-    for (size_t i = 0; i < count; i++) {
-        to[i] = wrap_add(to[i], batch->frame.base_s);
-        if (batch->from_start)
-            to[i] = wrap_add(to[i], part__duration_s(duration[i], batch->unit_ms));
-    }
-}
-
 /* The index of a worker in the frame's list; SIZE_MAX: it has no record here. */
 static size_t worker_find(const struct frame *frame, uint32_t worker)
 {
@@ -74,12 +67,35 @@ static size_t worker_find(const struct frame *frame, uint32_t worker)
 
 struct scan { /* the filter in terms of this batch */
     const struct part_filter *filter;
+    int64_t *last;        /* of every worker, if updated_at is told by worker */
+    size_t updated_ready; /* records before this have been through part__updated_read() */
     size_t worker_index;
-    int64_t id_min, id_max; /* as the column has them */
+    int64_t id_min, id_max; /* as the columns have them */
+    int64_t updated_min, updated_max;
 };
 
-static void block_scan(const struct part_batch *batch, const struct scan *scan, size_t from,
-                       size_t count, struct mask *mask)
+/* Reading by worker has to begin where the 1024 of the block begin, unless it has been there. */
+static void updated_read(const struct part_batch *batch, struct scan *scan, size_t from,
+                         size_t count, int64_t *to)
+{
+    size_t start = from - from % PART_WORKER_BLOCK;
+    if (batch->updated_mode == UPDATED_BY_WORKER) {
+        if (scan->updated_ready > start && scan->updated_ready <= from)
+            start = scan->updated_ready;
+        while (start < from) {
+            size_t part = COLUMN_SYNC - start % COLUMN_SYNC;
+            if (part > from - start)
+                part = from - start;
+            part__updated_read(batch, start, part, scan->last, to);
+            start += part;
+        }
+    }
+    part__updated_read(batch, from, count, scan->last, to);
+    scan->updated_ready = from + count;
+}
+
+static void block_scan(const struct part_batch *batch, struct scan *scan, size_t from, size_t count,
+                       struct mask *mask)
 {
     const struct part_filter *filter = scan->filter;
     int64_t values[COLUMN_SYNC];
@@ -105,8 +121,8 @@ static void block_scan(const struct part_batch *batch, const struct scan *scan, 
             return;
     }
     if (filter->has_updated) {
-        part__updated_read(batch, from, count, values);
-        mask_within(mask, values, count, filter->updated_min_s, filter->updated_max_s);
+        updated_read(batch, scan, from, count, values);
+        mask_within(mask, values, count, scan->updated_min, scan->updated_max);
     }
 }
 
@@ -142,6 +158,8 @@ static bool scan_narrow(const struct part_batch *batch, struct scan *scan, size_
     *end = frame->count;
     if (filter->has_updated && filter->updated_max_s < filter->updated_min_s)
         return false;
+    scan->updated_min = wrap_sub(filter->updated_min_s, frame->base_s);
+    scan->updated_max = wrap_sub(filter->updated_max_s, frame->base_s);
     if (filter->has_worker) {
         scan->worker_index = worker_find(frame, filter->worker);
         if (scan->worker_index == SIZE_MAX)
@@ -178,6 +196,9 @@ size_t part_batch_scan(const struct part_batch *batch, const struct part_filter 
         *position = batch->frame.count;
         return 0;
     }
+    CLEANUP(memory_free) int64_t *last = NULL;
+    if (filter->has_updated && batch->updated_mode == UPDATED_BY_WORKER)
+        scan.last = last = mem_alloc(batch->frame.worker_count * sizeof *last);
     while (from < end) {
         /* Up to the next sync point, so that deltas are summed up once. */
         size_t count = COLUMN_SYNC - from % COLUMN_SYNC;

@@ -8,7 +8,10 @@
 
 #include "base/banned.h"
 
-enum { TEXT_SQUEEZE_BYTES_MIN = 24 }; /* nothing shorter gets smaller */
+enum {
+    TEXT_SQUEEZE_BYTES_MIN = 64, /* nothing shorter gets much smaller */
+    TEXT_SQUEEZE_GAIN = 8,       /* at least this fraction has to be won */
+};
 
 struct body {
     const struct part_record *records;
@@ -26,6 +29,11 @@ struct body {
     uint32_t *slot; /* text + 1, by hash */
     size_t slot_count;
 };
+
+static void memory_free(void *pointer)
+{
+    mem_free(*(void **)pointer);
+}
 
 static void body_done(struct body *body)
 {
@@ -177,16 +185,51 @@ static int64_t start_of(const struct body *body, size_t i)
                     part__duration_s(body->durations[i], body->unit_ms));
 }
 
+/* body->values become the gaps between a worker's records; the column of firsts is written. */
+static bool gaps_fill(struct body *body, size_t blocks, struct buf *firsts)
+{
+    size_t worker_count = body->frame->worker_count, first_count = blocks * worker_count;
+    CLEANUP(memory_free) int64_t *first = mem_alloc(first_count * sizeof *first);
+    CLEANUP(memory_free) int64_t *last = mem_alloc(worker_count * sizeof *last);
+    CLEANUP(memory_free) size_t *seen = mem_zalloc(worker_count * sizeof *seen); /* block + 1 */
+    for (size_t i = 0; i < body->count; i++) {
+        size_t block = i / PART_WORKER_BLOCK;
+        size_t worker = (size_t)worker_index(body->frame, body->records[i].worker);
+        int64_t start = wrap_sub(start_of(body, i), body->frame->base_s);
+        if (i % PART_WORKER_BLOCK == 0) /* for those that have no record in this block */
+            for (size_t w = 0; w < worker_count; w++)
+                first[block * worker_count + w] = start;
+        body->values[i] = 0;
+        if (seen[worker] == block + 1)
+            body->values[i] = wrap_sub(start, last[worker]);
+        else
+            first[block * worker_count + worker] = start;
+        seen[worker] = block + 1;
+        last[worker] = wrap_sub(body->records[i].updated_s, body->frame->base_s);
+    }
+    return column_encode(first, first_count, firsts);
+}
+
 static bool updated_add(struct body *body)
 {
     size_t start = body->to->len;
     bool failed = false;
     if (!field_add(body, FIELD_UPDATED))
         return false;
+    enum updated_mode mode = UPDATED_SELF;
     for (size_t i = 0; i < body->count; i++)
         body->values[i] = wrap_sub(start_of(body, i), body->frame->base_s);
     if (rival_wins(body, start, BYTES(""), &failed))
-        body->layout |= LAYOUT_START;
+        mode = UPDATED_FROM_START;
+    CLEANUP(buf_done) struct buf firsts;
+    buf_init(&firsts, PART_FRAME_BYTES_MAX);
+    size_t blocks = (body->count + PART_WORKER_BLOCK - 1) / PART_WORKER_BLOCK;
+    if (!failed && blocks * body->frame->worker_count <= body->count / 2) {
+        failed = !gaps_fill(body, blocks, &firsts);
+        if (!failed && rival_wins(body, start, buf_bytes(&firsts), &failed))
+            mode = UPDATED_BY_WORKER;
+    }
+    body->layout |= (unsigned)mode << LAYOUT_UPDATED_SHIFT;
     return !failed;
 }
 
@@ -279,6 +322,22 @@ static bool columns_add(struct body *body)
     return true;
 }
 
+/* Compressed texts cost a decompression at the first look, so a little shorter is not enough. */
+static enum rc texts_squeeze(struct body *body, struct frame *frame, enum part_algorithm wished,
+                             struct err *err)
+{
+    size_t start = body->to->len, raw_len = body->text.len;
+    if (raw_len < TEXT_SQUEEZE_BYTES_MIN)
+        wished = PART_NONE;
+    enum rc rc = squeeze_best(wished, buf_bytes(&body->text), body->to, &frame->algorithm, err);
+    if (rc != RC_OK || frame->algorithm == PART_NONE ||
+        body->to->len - start <= raw_len - raw_len / TEXT_SQUEEZE_GAIN)
+        return rc;
+    buf_cut(body->to, start);
+    frame->algorithm = PART_NONE;
+    return squeeze(PART_NONE, buf_bytes(&body->text), body->to, err);
+}
+
 enum rc part__columns_encode(const struct part_record *records, struct frame *frame,
                              uint32_t unit_ms, enum part_algorithm wished, struct buf *to,
                              struct err *err)
@@ -297,7 +356,5 @@ enum rc part__columns_encode(const struct part_record *records, struct frame *fr
     if (frame->raw_len > PART_FRAME_BYTES_MAX)
         return err_set(err, RC_TOO_BIG, "texts of %zu bytes are over the limit of a batch, %d",
                        body.text.len, PART_FRAME_BYTES_MAX);
-    if (body.text.len < TEXT_SQUEEZE_BYTES_MIN)
-        wished = PART_NONE;
-    return squeeze_best(wished, buf_bytes(&body.text), to, &frame->algorithm, err);
+    return texts_squeeze(&body, frame, wished, err);
 }
