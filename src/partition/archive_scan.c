@@ -51,6 +51,12 @@ static void mask_statuses(struct mask *mask, const int64_t *values, size_t count
             mask->word[i / 64] &= ~(UINT64_C(1) << i % 64);
 }
 
+/* The column of ids can be searched: in order, and nothing in it wraps. */
+static bool ids_ascend(const struct frame *frame)
+{
+    return frame->flags & FRAME_ASCENDING && wrap_sub(frame->id_max, frame->id_min) >= 0;
+}
+
 /* The index of a worker in the frame's list; SIZE_MAX: it has no record here. */
 static size_t worker_find(const struct frame *frame, uint32_t worker)
 {
@@ -174,7 +180,7 @@ static bool scan_narrow(const struct part_batch *batch, struct scan *scan, size_
     int64_t high = filter->id_max < frame->id_max ? filter->id_max : frame->id_max;
     scan->id_min = wrap_sub(low, frame->id_min);
     scan->id_max = wrap_sub(high, frame->id_min);
-    if (frame->flags & FRAME_ASCENDING && scan->id_min >= 0 && scan->id_max >= 0) {
+    if (ids_ascend(frame)) {
         const struct column *ids = batch->column[PART_COLUMN_ID];
         size_t first = column_lower_bound(ids, scan->id_min);
         if (first > *from)
@@ -227,8 +233,18 @@ bool part_batch_find(const struct part_batch *batch, int64_t id, size_t *ret_pos
     const struct part_filter filter = {.has_id = true, .id_min = id, .id_max = id};
     size_t position = 0;
     uint32_t found;
-    if (id < batch->frame.id_min || id > batch->frame.id_max ||
-        part_batch_scan(batch, &filter, &position, &found, 1) == 0)
+    if (id < batch->frame.id_min || id > batch->frame.id_max)
+        return false;
+    int64_t value = wrap_sub(id, batch->frame.id_min);
+    if (!batch->records && ids_ascend(&batch->frame)) {
+        position = column_lower_bound(batch->column[PART_COLUMN_ID], value);
+        if (position == batch->frame.count ||
+            column_get(batch->column[PART_COLUMN_ID], position) != value)
+            return false;
+        *ret_position = position;
+        return true;
+    }
+    if (part_batch_scan(batch, &filter, &position, &found, 1) == 0)
         return false;
     *ret_position = found;
     return true;

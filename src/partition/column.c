@@ -249,18 +249,22 @@ static void rice_read(const struct column *column, size_t from, size_t count, in
     struct bytes high = column->high;
     uint64_t bit = rice_start(column, from), base = bit & ~UINT64_C(63);
     uint64_t word = bits_word(high, (size_t)(base >> 3)) & ~bits_mask((unsigned)(bit & 63));
-    uint64_t low_bit = (uint64_t)from * column->width;
+    unsigned width = column->width;
+    uint64_t low_bit = (uint64_t)from * width, mask = bits_mask(width);
 
-    for (size_t i = 0; i < count; i++, low_bit += column->width) {
+    for (size_t i = 0; i < count; i++, low_bit += width) {
         while (word == 0 && base >> 3 < high.len) {
             base += 64;
             word = bits_word(high, (size_t)(base >> 3));
         }
         uint64_t one = word ? base + (unsigned)__builtin_ctzll(word) : bit;
         word &= word - 1;
-        uint64_t upper = (one - bit) << column->width;
-        to[i] = wrap_add(column->base,
-                         (int64_t)(upper | bits_get(column->data, low_bit, column->width)));
+        uint64_t upper = (one - bit) << width, low;
+        if (LIKELY(width <= 56 && (low_bit >> 3) + 8 <= column->data.len))
+            low = le64_get(column->data.ptr + (low_bit >> 3)) >> (low_bit & 7) & mask;
+        else
+            low = bits_get(column->data, low_bit, width);
+        to[i] = wrap_add(column->base, (int64_t)(upper | low));
         bit = one + 1;
     }
 }
@@ -279,25 +283,36 @@ static void runs_read(const struct column *column, size_t from, size_t count, in
         to[done++] = 0;
 }
 
+static size_t lower_bound_in(const int64_t *values, size_t count, int64_t value)
+{
+    size_t low = 0;
+    while (low < count) {
+        size_t middle = (low + count) / 2;
+        if (values[middle] < value)
+            low = middle + 1;
+        else
+            count = middle;
+    }
+    return low;
+}
+
 static void patch_read(const struct column *column, size_t from, size_t count, int64_t *to)
 {
     const struct column *positions = column->child[1], *values = column->child[2];
     int64_t position[COLUMN_SYNC];
+    size_t start = 0, exceptions = column->child_count;
 
     column_read(column->child[0], from, count, to);
-    size_t at = column_lower_bound(positions, (int64_t)from);
-    while (at < column->child_count) {
-        size_t more = column->child_count - at;
-        if (more > COLUMN_SYNC)
-            more = COLUMN_SYNC;
-        if (count < more)
-            more = count; /* no more of them can be wanted */
-        column_read(positions, at, more, position);
-        for (size_t i = 0; i < more; i++, at++) {
+    if (exceptions > COLUMN_SYNC)
+        start = column_lower_bound(positions, (int64_t)from);
+    for (; start < exceptions; start += COLUMN_SYNC) {
+        size_t part = exceptions - start < COLUMN_SYNC ? exceptions - start : COLUMN_SYNC;
+        column_read(positions, start, part, position);
+        for (size_t i = lower_bound_in(position, part, (int64_t)from); i < part; i++) {
             uint64_t offset = (uint64_t)position[i] - from;
             if (offset >= count)
                 return;
-            to[offset] = column_get(values, at);
+            to[offset] = column_get(values, start + i);
         }
     }
 }
@@ -436,15 +451,7 @@ size_t column_lower_bound(const struct column *column, int64_t value)
     if (count > COLUMN_SYNC)
         count = COLUMN_SYNC;
     column_read(column, start, count, part);
-    size_t at = 0;
-    for (size_t end = count; at < end;) {
-        size_t middle = (at + end) / 2;
-        if (part[middle] < value)
-            at = middle + 1;
-        else
-            end = middle;
-    }
-    return start + at;
+    return start + lower_bound_in(part, count, value);
 }
 
 /* ---- sums ---- */

@@ -5,7 +5,7 @@
 
 #include "base/banned.h"
 
-enum { GETS_MAX = 8 }; /* more records of a worker in 256 are cheaper read all at once */
+enum { GETS_MAX = 2 }; /* more records of a worker in 256 are cheaper read all at once */
 
 /* Follows one worker from the start of the 1024 to the position. */
 static int64_t by_worker_get(const struct part_batch *batch, size_t position)
