@@ -444,3 +444,64 @@ enum rc part_batch_decode(struct part_batch *batch, struct arena *arena,
     *ret_records = records;
     return RC_OK;
 }
+
+/* ---- checking ---- */
+
+static bool header_holds(const struct frame *frame, const struct part_record *records)
+{
+    int64_t id_min = records[0].id, id_max = records[0].id, base_s = records[0].updated_s;
+    bool ascending = true;
+    for (size_t i = 0; i < frame->count; i++) {
+        const struct part_record *record = &records[i];
+        id_min = record->id < id_min ? record->id : id_min;
+        id_max = record->id > id_max ? record->id : id_max;
+        base_s = record->updated_s < base_s ? record->updated_s : base_s;
+        base_s = record->created_s < base_s ? record->created_s : base_s;
+        ascending = ascending && (i == 0 || record->id > records[i - 1].id);
+    }
+    return id_min == frame->id_min && id_max == frame->id_max && base_s == frame->base_s &&
+           ascending == ((frame->flags & FRAME_ASCENDING) != 0);
+}
+
+/* Every number of the header's list has a record, and every record's number is in it. */
+static bool workers_hold(const struct frame *frame, const struct part_record *records)
+{
+    CLEANUP(memory_free) uint8_t *seen = mem_zalloc(frame->worker_count);
+    size_t seen_count = 0;
+    for (size_t i = 0; i < frame->count; i++) {
+        size_t low = 0, high = frame->worker_count;
+        while (low + 1 < high) {
+            size_t middle = (low + high) / 2;
+            if (frame->worker[middle] <= records[i].worker)
+                low = middle;
+            else
+                high = middle;
+        }
+        if (frame->worker[low] != records[i].worker)
+            return false;
+        seen_count += !seen[low];
+        seen[low] = 1;
+    }
+    return seen_count == frame->worker_count;
+}
+
+enum rc part_batch_verify(struct part_batch *batch, struct err *err)
+{
+    struct part_record *records;
+    CLEANUP(arena_done) struct arena arena;
+    arena_init(&arena);
+    for (int i = 0; i < PART_COLUMN_COUNT; i++)
+        if (batch->column[i] && !column_check(batch->column[i]))
+            return err_set(err, RC_CORRUPT, "damaged partition batch: column %d", i);
+    if (batch->wide) {
+        enum rc rc = part_batch_verify(batch->wide, err);
+        if (rc != RC_OK)
+            return rc;
+    }
+    enum rc rc = part_batch_decode(batch, &arena, &records, err);
+    if (rc != RC_OK)
+        return rc;
+    if (!header_holds(&batch->frame, records) || !workers_hold(&batch->frame, records))
+        return damaged("its header is not that of its records", err);
+    return RC_OK;
+}

@@ -71,6 +71,10 @@ bool part_batch_find(const struct part_batch *batch, int64_t id, size_t *ret_pos
 enum rc part_batch_decode(struct part_batch *batch, struct arena *arena,
                           struct part_record **ret_records, struct err *err) NODISCARD;
 
+/* Everything a checksum does not say: every column is well-formed, every record can be read, and
+ * the header's ids, order, base time and workers are those of the records. */
+enum rc part_batch_verify(struct part_batch *batch, struct err *err) NODISCARD;
+
 /* What part_batch_scan() looks for; a zeroed filter takes everything. Bounds are inclusive. */
 struct part_filter {
     unsigned statuses; /* bit 1 << status; 0: any */

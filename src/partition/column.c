@@ -488,3 +488,86 @@ int64_t column_sum(const struct column *column, size_t index)
     }
     return sum;
 }
+
+/* ---- checking ---- */
+
+/* Each value is above the one before, all are within [low, high]. */
+static bool ascends(const struct column *column, int64_t low, int64_t high)
+{
+    int64_t part[COLUMN_SYNC], before = low - 1;
+    for (size_t from = 0; from < column->count; from += COLUMN_SYNC) {
+        size_t count = column->count - from < COLUMN_SYNC ? column->count - from : COLUMN_SYNC;
+        column_read(column, from, count, part);
+        for (size_t i = 0; i < count; i++) {
+            if (part[i] <= before || part[i] > high)
+                return false;
+            before = part[i];
+        }
+    }
+    return true;
+}
+
+static bool within(const struct column *column, int64_t low, int64_t high)
+{
+    for (size_t i = 0; i < column->count; i++) {
+        int64_t value = column_get(column, i);
+        if (value < low || value > high)
+            return false;
+    }
+    return true;
+}
+
+/* The values before a sync point lead to it. */
+static bool syncs_check(const struct column *column)
+{
+    for (size_t at = COLUMN_SYNC; at < column->count; at += COLUMN_SYNC) {
+        int64_t before[2], step[2] = {0};
+        size_t block = at / COLUMN_SYNC;
+        column_read(column, at - 2, 2, before);
+        if (column->transform == COLUMN_DELTA) {
+            inner_read(column, at - 1, 1, step);
+            if (wrap_add(before[1], step[0]) != sync_get(&column->sync, 0, block))
+                return false;
+            continue;
+        }
+        inner_read(column, at - 2, at - 1 < column->inner_count ? 2 : 1, step);
+        int64_t delta = wrap_add(wrap_sub(before[1], before[0]), step[0]);
+        if (wrap_add(before[1], delta) != sync_get(&column->sync, 0, block))
+            return false;
+        if (at - 1 < column->inner_count &&
+            wrap_add(delta, step[1]) != sync_get(&column->sync_delta, 0, block))
+            return false;
+    }
+    return true;
+}
+
+static bool samples_check(const struct column *column)
+{
+    uint64_t bit = 0;
+    for (size_t i = 0; i < column->samples.len / 4; i++) {
+        bit = ones_skip(column->high, bit, COLUMN_SAMPLE);
+        if (bit != le32_get(column->samples.ptr + i * 4))
+            return false;
+    }
+    return true;
+}
+
+bool column_check(const struct column *column)
+{
+    int64_t last = (int64_t)column->inner_count;
+    for (size_t i = 0; i < ARRAY_LEN(column->child); i++)
+        if (column->child[i] && !column_check(column->child[i]))
+            return false;
+    if (column->kind == COLUMN_RUNS &&
+        (!ascends(column->child[1], 1, last) ||
+         column_get(column->child[1], column->child_count - 1) != last))
+        return false;
+    if (column->kind == COLUMN_PATCH && !ascends(column->child[1], 0, last - 1))
+        return false;
+    if (column->kind == COLUMN_DICT &&
+        !within(column->child[1], 0, (int64_t)column->child_count - 1))
+        return false;
+    if (column->kind == COLUMN_RICE && !samples_check(column))
+        return false;
+    return column->transform < COLUMN_DELTA || syncs_check(column);
+}

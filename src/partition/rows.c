@@ -1,6 +1,7 @@
 #include "partition/rows.h"
 
 #include "base/codec.h"
+#include "base/utf8.h"
 #include "partition/column_int.h"
 
 #include "base/banned.h"
@@ -71,13 +72,22 @@ static size_t row_len(struct bytes raw, size_t offset, enum part_rows form)
     return raw.len - offset < len ? 0 : len;
 }
 
-static bool rows_consume(struct bytes raw, size_t count, enum part_rows form)
+/* Errors are texts; bytes of other fields, read as one, hold zeros sooner or later. */
+static bool is_text(struct bytes error)
+{
+    return (error.len == 0 || !memchr(error.ptr, 0, error.len)) && utf8_is_valid(error);
+}
+
+static bool rows_consume(struct bytes raw, size_t count, enum part_rows form, bool *ret_texts)
 {
     size_t offset = 0;
+    *ret_texts = true;
     for (size_t i = 0; i < count; i++) {
         size_t len = row_len(raw, offset, form);
         if (len == 0 || raw.ptr[offset + 18] >= PART_STATUS_COUNT)
             return false;
+        if (!is_text(bytes_of(raw.ptr + offset + form, len - form)))
+            *ret_texts = false;
         offset += len;
     }
     return offset == raw.len;
@@ -85,8 +95,13 @@ static bool rows_consume(struct bytes raw, size_t count, enum part_rows form)
 
 enum rc rows_tell(struct bytes raw, size_t count, enum part_rows *ret_form, struct err *err)
 {
-    bool is_25 = rows_consume(raw, count, PART_ROWS_25);
-    bool is_29 = rows_consume(raw, count, PART_ROWS_29);
+    bool texts_25, texts_29;
+    bool is_25 = rows_consume(raw, count, PART_ROWS_25, &texts_25);
+    bool is_29 = rows_consume(raw, count, PART_ROWS_29, &texts_29);
+    if (is_25 && is_29 && texts_25 != texts_29) {
+        is_25 = texts_25;
+        is_29 = texts_29;
+    }
     if (is_25 && is_29)
         return err_set(err, RC_INVALID,
                        "%zu rows in %zu bytes can be read as rows of 25 and of 29 bytes", count,

@@ -32,6 +32,7 @@ bool rows_add(const struct part_record *record, enum part_rows form, int64_t bas
 /* Exactly `count` rows in exactly these bytes. */
 enum rc rows_read(struct bytes raw, size_t count, enum part_rows form, int64_t base_s,
                   struct part_record *to, struct err *err) NODISCARD;
-/* Which form uses the bytes up exactly. RC_CORRUPT: none; RC_INVALID: both do. */
+/* Which form uses the bytes up exactly; of two, the one whose errors are texts (UTF-8 without NUL).
+ * RC_CORRUPT: none; RC_INVALID: both still, which takes an error made for it. */
 enum rc rows_tell(struct bytes raw, size_t count, enum part_rows *ret_form,
                   struct err *err) NODISCARD;

@@ -1,8 +1,8 @@
 /* fuzz_partition.c - any bytes as a frame, as a JSON container, as rows and as records to pack.
  *
  * A frame is read as it is and again with a right checksum, so that the columns behind it are
- * reached. What opens is read whole, one by one and by filters, which must agree; what was read is
- * packed again and must come back. */
+ * reached. What opens and is verified is read whole, one by one and by filters, which must agree;
+ * what was read is packed again and must come back. */
 #include "base/codec.h"
 #include "base/crc32c.h"
 #include "base/limits.h"
@@ -17,7 +17,6 @@ enum { COUNT_MAX = 2048, PAGE = 64 };
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
-/* unit_ms 0: only that it comes back as part_batch_decode() gave it at the finest unit */
 static void repack_check(const struct part_record *records, size_t count, enum part_format format)
 {
     const struct part_encode_options options = {
@@ -81,13 +80,15 @@ static void frame_check(struct bytes bytes)
     }
     size_t count = part_batch_info(batch).count;
     arena_init(&arena);
-    if (count <= COUNT_MAX && part_batch_decode(batch, &arena, &all, &err) == RC_OK) {
+    bool decoded = count <= COUNT_MAX && part_batch_decode(batch, &arena, &all, &err) == RC_OK;
+    if (decoded)
+        (void)part_batch_find(batch, all[0].id, &position);
+    if (decoded && part_batch_verify(batch, &err) == RC_OK) {
         for (size_t i = 0; i < count; i++) {
             enum rc rc = part_batch_get(batch, i, &one, &err);
             ASSERT(rc == RC_OK);
             ASSERT(part_gen_same(&one, &all[i]));
         }
-        (void)part_batch_find(batch, all[0].id, &position);
         scan_check(batch, all, count);
         repack_check(all, count, PART_FORMAT_COLUMNS);
         repack_check(all, count, PART_FORMAT_ROWS);

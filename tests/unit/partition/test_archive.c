@@ -66,6 +66,7 @@ static void fix_check(struct fix *fix, size_t count, const struct part_encode_op
         ASSERT_OK(part_batch_get(fix->batch, position, &one, &fix->err), &fix->err);
         ASSERT_TRUE(part_gen_same(&one, &kept));
     }
+    ASSERT_OK(part_batch_verify(fix->batch, &fix->err), &fix->err);
     arena_done(&arena);
 }
 
@@ -252,7 +253,7 @@ TEST(ranges_beyond_32_bits_and_inverted_ones_do_not_wrap)
 TEST(times_beyond_32_bits_do_not_become_zero)
 {
     struct part_record odd = plain(2);
-    odd.updated_s = odd.created_s = 1719234405 + UINT32_MAX + INT64_C(5);
+    odd.updated_s = odd.created_s = INT64_C(1719234405) + UINT32_MAX + 5;
     hole_check(odd, true);
     odd.updated_s = odd.created_s = INT64_MAX;
     hole_check(odd, true);
@@ -348,7 +349,7 @@ TEST(ascending_ids_over_the_whole_range_are_found)
     fix_init(&fix, PART_GEN_REGULAR);
     for (int64_t i = 0; i < 600; i++) {
         fix.records[i] = plain(i);
-        fix.records[i].id = INT64_MIN + i * (INT64_MAX / 300);
+        fix.records[i].id = (int64_t)((uint64_t)INT64_MIN + (uint64_t)i * (INT64_MAX / 300));
     }
     fix_check(&fix, 600, &options);
     ASSERT_TRUE(part_batch_info(fix.batch).ascending);
