@@ -117,7 +117,8 @@ static enum part_rows rows_choose(const struct part_record *records, const struc
     return PART_ROWS_25;
 }
 
-/* Behind the rows: their length is in front, then count, positions and a frame of the others. */
+/* With FRAME_WIDE the unpacked payload is: v length of the rows, rows, v count of the others,
+ * column of their positions, a whole frame of Format 2 with them. */
 static enum rc wide_add(const struct part_record *records, size_t wide_count,
                         const int64_t *positions, const struct part_encode_options *options,
                         struct buf *raw, struct err *err)

@@ -7,18 +7,33 @@
  *   v     unit of durations, milliseconds
  *   c     partition id - lowest id of the frame
  *   c     max id - min id
- *   .     min id: MIN_SELF c · MIN_CHAIN z the first one · MIN_BY_ID z factor, c min id - factor *
- * id c     index in the frame's list of workers c     status c     duration in its unit, -1: none
- *   .     updated_at, relative to the base time; start = updated_at - duration in whole seconds:
- *         UPDATED_SELF c updated_at · UPDATED_FROM_START c start · UPDATED_BY_WORKER c the starts
- * of each worker's first record, worker by worker, for every 1024 records; c start - updated_at of
- * the same worker's record before it, within the 1024 (0 for the first) c     created_at - base
- * time | - updated_at | - (updated_at - duration) c c c version, fence, attempts c c   error,
- * options: 0 none, else 1 + index of the text v     count of distinct texts c     where each text
- * ends, if there are any rest  texts; compressed by the frame's algorithm if that made them shorter
+ *   .     min id:
+ *           MIN_SELF   c  min id
+ *           MIN_CHAIN  z  the first one; each begins behind the end of the one before
+ *           MIN_BY_ID  z  factor
+ *                      c  min id - factor * partition id
+ *   c     index in the frame's list of workers
+ *   c     status
+ *   c     duration in its unit, -1: none
+ *   .     updated_at - base time; start is that minus the duration in whole seconds:
+ *           UPDATED_SELF        c  updated_at
+ *           UPDATED_FROM_START  c  start
+ *           UPDATED_BY_WORKER   c  for every 512 records, for every worker of the frame's list: the
+ *                                  start of its first record among them
+ *                               c  start - updated_at of the same worker's record before it among
+ *                                  the 512; 0 for its first
+ *   c     created_at:
+ *           CREATED_SELF          - base time
+ *           CREATED_FROM_UPDATED  - updated_at
+ *           CREATED_FROM_START    - (updated_at - duration)
+ *   c c c version, fence, attempts
+ *   c c   error, options: 0 none, else 1 + index of the text
+ *   v     count of distinct texts
+ *   c     where each text ends, if there are any
+ *   rest  texts; compressed by the frame's algorithm if that made them shorter
  *
- * c is a column (column.h). The columns end where the texts begin: raw length - length of the
- * columns is the length of the texts when they are unpacked. */
+ * c is a column (column.h), v a uvarint, z a zigzag uvarint. The columns end where the texts begin:
+ * raw length - length of the columns is the length of the texts when they are unpacked. */
 #pragma once
 
 #include "partition/archive.h"
@@ -64,7 +79,7 @@ enum part_column { /* in the order of the body */
                    PART_COLUMN_OPTIONS,
                    PART_COLUMN_TEXT_ENDS,
 };
-enum { PART_WORKER_BLOCK = 1024 }; /* UPDATED_BY_WORKER begins anew */
+enum { PART_WORKER_BLOCK = 512 }; /* UPDATED_BY_WORKER begins anew */
 enum { PART_COLUMN_COUNT = 15, PART_POOL = 4 * PART_COLUMN_COUNT };
 
 struct part_batch {
@@ -109,7 +124,7 @@ enum rc part__rows_open(struct part_batch *batch, struct err *err) NODISCARD;
 /* updated_at - base time of one record. */
 int64_t part__updated_get(const struct part_batch *batch, size_t position);
 /* The same of records [from, from + count), which lie between two sync points. `last` has a place
- * for every worker: with UPDATED_BY_WORKER blocks are read in order from the start of their 1024.
+ * for every worker: with UPDATED_BY_WORKER blocks are read in order from the start of their 512.
  */
 void part__updated_read(const struct part_batch *batch, size_t from, size_t count, int64_t *last,
                         int64_t *to);

@@ -80,7 +80,7 @@ struct scan { /* the filter in terms of this batch */
     int64_t updated_min, updated_max;
 };
 
-/* Reading by worker has to begin where the 1024 of the block begin, unless it has been there. */
+/* Reading by worker has to begin where the 512 of the block begin, unless it has been there. */
 static void updated_read(const struct part_batch *batch, struct scan *scan, size_t from,
                          size_t count, int64_t *to)
 {

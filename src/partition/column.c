@@ -206,10 +206,12 @@ static void radix_read(const struct column *column, size_t from, size_t count, i
 
     for (size_t done = 0; done < count; group++, skip = 0) {
         uint64_t number = bits_word(column->data, group * bytes) & mask;
-        for (size_t i = 0; i < codes && done < count; i++) {
+        size_t part = codes - skip < count - done ? codes - skip : count - done;
+        for (size_t i = 0; i < skip; i++)
+            number = radix_divide(column, number);
+        for (size_t i = 0; i < part; i++) {
             uint64_t rest = radix_divide(column, number);
-            if (i >= skip)
-                to[done++] = wrap_add(column->base, (int64_t)(number - rest * column->radix));
+            to[done++] = wrap_add(column->base, (int64_t)(number - rest * column->radix));
             number = rest;
         }
     }

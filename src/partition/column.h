@@ -27,8 +27,8 @@
  *   PATCH   v exceptions, column of all values, column of positions, column of what is there
  *   DICT    v entries, column of entries, column of codes
  *
- * Columns inside RUNS, PATCH and DICT are of the first four kinds. A column of no values is no
- * bytes. Numbers of kinds and transforms are for ever.
+ * Columns inside RUNS, PATCH and DICT are of the first four kinds.
+ * Numbers of kinds and transforms are for ever.
  *
  * Ownership: an opened column borrows the bytes. Threads: any; nothing changes after the open. */
 #pragma once

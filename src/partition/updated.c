@@ -5,9 +5,11 @@
 
 #include "base/banned.h"
 
-enum { GETS_MAX = 2 }; /* more records of a worker in 256 are cheaper read all at once */
+/* More records of a worker in 256 than this are cheaper read all at once. Gaps have exceptions,
+ * which each single look has to pass. */
+enum { DURATION_GETS_MAX = 10, GAP_GETS_MAX = 2 };
 
-/* Follows one worker from the start of the 1024 to the position. */
+/* Follows one worker from the start of the 512 to the position. */
 static int64_t by_worker_get(const struct part_batch *batch, size_t position)
 {
     const struct column *worker = batch->column[PART_COLUMN_WORKER];
@@ -27,16 +29,16 @@ static int64_t by_worker_get(const struct part_batch *batch, size_t position)
         column_read(worker, at, count, workers);
         for (size_t i = 0; i < count; i++)
             matches += workers[i] == wanted;
-        bool all = matches > GETS_MAX;
-        if (all) {
+        bool all_durations = matches > DURATION_GETS_MAX, all_gaps = matches > GAP_GETS_MAX;
+        if (all_durations)
             column_read(duration, at, count, durations);
+        if (all_gaps)
             column_read(gap, at, count, gaps);
-        }
         for (size_t i = 0; i < count && matches; i++) {
             if (workers[i] != wanted)
                 continue;
-            int64_t took = all ? durations[i] : column_get(duration, at + i);
-            updated = wrap_add(updated, all ? gaps[i] : column_get(gap, at + i));
+            int64_t took = all_durations ? durations[i] : column_get(duration, at + i);
+            updated = wrap_add(updated, all_gaps ? gaps[i] : column_get(gap, at + i));
             updated = wrap_add(updated, part__duration_s(took, batch->unit_ms));
             matches--;
         }

@@ -99,6 +99,45 @@ static void bench_size(enum part_gen_kind kind, const char *name)
     part_gen_done(&gen);
 }
 
+/* How much the realistic figure owes to its model: workers that pause up to a minute before they
+ * claim again, and batches in the order of completion, whose ids have gaps. */
+static int updated_compare(const void *a, const void *b)
+{
+    int64_t x = ((const struct part_record *)a)->updated_s;
+    int64_t y = ((const struct part_record *)b)->updated_s;
+    return (x > y) - (x < y);
+}
+
+static int id_compare(const void *a, const void *b)
+{
+    int64_t x = ((const struct part_record *)a)->id, y = ((const struct part_record *)b)->id;
+    return (x > y) - (x < y);
+}
+
+static void bench_variant(const char *name, uint64_t pause_ms_max, bool by_completion)
+{
+    const struct part_encode_options options = {.algorithm = PART_AUTO};
+    const size_t count = (size_t)BATCH * BATCHES_SIZE;
+    struct part_record *records = mem_alloc(count * sizeof *records);
+    struct part_gen gen;
+    struct buf frame;
+    struct err err = {0};
+    part_gen_init(&gen, PART_GEN_REALISTIC, 1);
+    gen.pause_ms_max = pause_ms_max;
+    part_gen_next(&gen, records, count);
+    if (by_completion)
+        qsort(records, count, sizeof *records, updated_compare);
+    buf_init(&frame, PART_FRAME_BYTES_MAX);
+    for (size_t i = 0; i < count; i += BATCH) {
+        qsort(records + i, BATCH, sizeof *records, id_compare);
+        must(part_batch_encode(records + i, BATCH, &options, &frame, &err), &err);
+    }
+    print("bytes_realistic_", name, (double)frame.len / (double)count, "B");
+    buf_done(&frame);
+    part_gen_done(&gen);
+    mem_free(records);
+}
+
 struct frames {
     struct buf bytes;
     size_t start[BATCHES_SCAN + 1];
@@ -178,6 +217,8 @@ int main(void)
     bench_size(PART_GEN_REALISTIC, "realistic");
     bench_size(PART_GEN_RANDOM, "random");
 
+    bench_variant("pauses", 60000, false);
+    bench_variant("by_completion", 500, true);
     frames_make(frames, PART_GEN_REALISTIC);
     bench_get(frames, "");
     bench_scan(frames, "", &worker);

@@ -8,7 +8,7 @@ enum {
     REGULAR_WORKERS = 20,
     RANDOM_WORKERS = 256,
     ALLOC_COUNT = 500, /* partitions created at a time */
-    POLL_MS = 500,     /* a free worker asks this often */
+    PAUSE_MS_MAX = 500,
 };
 static const int64_t start_ms = INT64_C(1719234405000);
 
@@ -18,8 +18,12 @@ static const char *const errors[] = {"timeout after 30 s",     "connection reset
 
 void part_gen_init(struct part_gen *gen, enum part_gen_kind kind, uint64_t seed)
 {
-    *gen = (struct part_gen){
-        .kind = kind, .next_id = 4970, .next_min = 4969001, .next_fence = 5000, .now_ms = start_ms};
+    *gen = (struct part_gen){.kind = kind,
+                             .next_id = 4970,
+                             .next_min = 4969001,
+                             .next_fence = 5000,
+                             .now_ms = start_ms,
+                             .pause_ms_max = PAUSE_MS_MAX};
     rand_init_seed(&gen->rand, seed);
     arena_init(&gen->arena);
     for (int i = 0; i <= PART_GEN_WORKERS; i++)
@@ -66,7 +70,7 @@ static struct part_record realistic_next(struct part_gen *gen)
     for (int i = 2; i <= PART_GEN_WORKERS; i++)
         if (gen->free_ms[i] < gen->free_ms[worker])
             worker = i;
-    int64_t begin_ms = gen->free_ms[worker] + (int64_t)rand_below(&gen->rand, POLL_MS);
+    int64_t begin_ms = gen->free_ms[worker];
     int64_t took_ms = (int64_t)(250000 * exp(0.5 * normal(&gen->rand)));
     int64_t size = rand_below(&gen->rand, 50) ? 1000 : 1 + (int64_t)rand_below(&gen->rand, 999);
     bool failed_once = rand_below(&gen->rand, 200) == 0;
@@ -92,7 +96,7 @@ static struct part_record realistic_next(struct part_gen *gen)
         record.error = bytes_of(error, strlen(error));
     }
     gen->next_min += size;
-    gen->free_ms[worker] = begin_ms + took_ms;
+    gen->free_ms[worker] = begin_ms + took_ms + (int64_t)rand_below(&gen->rand, gen->pause_ms_max);
     return record;
 }
 

@@ -28,6 +28,7 @@ struct part_gen {
     uint64_t next_fence;
     int64_t now_ms;
     int64_t created_s;
+    uint64_t pause_ms_max; /* realistic: a free worker claims within this; a test may change it */
     int64_t free_ms[PART_GEN_WORKERS + 1];
 };
 
