@@ -17,6 +17,15 @@ static inline unsigned bits_width(uint64_t value)
     return value ? 64 - (unsigned)__builtin_clzll(value) : 0;
 }
 
+/* Ones in a word, inline: without a machine flag compilers call a function with a table. */
+static inline unsigned bits_ones(uint64_t word)
+{
+    word -= word >> 1 & UINT64_C(0x5555555555555555);
+    word = (word & UINT64_C(0x3333333333333333)) + (word >> 2 & UINT64_C(0x3333333333333333));
+    word = (word + (word >> 4)) & UINT64_C(0x0f0f0f0f0f0f0f0f);
+    return (unsigned)(word * UINT64_C(0x0101010101010101) >> 56);
+}
+
 static inline size_t bits_bytes(size_t count, unsigned width)
 {
     return (count * width + 7) / 8;

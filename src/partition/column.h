@@ -84,8 +84,9 @@ void column_read(const struct column *column, size_t from, size_t count, int64_t
 int64_t column_get(const struct column *column, size_t index);
 /* Of an ascending column: the first index whose value is at least this. */
 size_t column_lower_bound(const struct column *column, int64_t value);
-/* Positions and ends ascend, codes are in the dictionary, sync points and samples are right: what
- * opening leaves out because the frame's checksum vouches for it. */
+/* Positions and ends ascend, codes are in the dictionary, samples are right: what opening leaves
+ * out because the frame's checksum vouches for it. One value read alone is then the one of a run.
+ */
 bool column_check(const struct column *column);
 /* Sum of the values before an index; quick for CONST and PATCH over it. */
 int64_t column_sum(const struct column *column, size_t index);

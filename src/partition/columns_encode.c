@@ -9,8 +9,8 @@
 #include "base/banned.h"
 
 enum {
-    TEXT_SQUEEZE_BYTES_MIN = 64, /* nothing shorter gets much smaller */
-    TEXT_SQUEEZE_GAIN = 8,       /* at least this fraction has to be won */
+    TEXT_SQUEEZE_BYTES_MIN = 256, /* a few bytes less are not worth a look's 10 us */
+    TEXT_SQUEEZE_GAIN = 8,        /* at least this fraction has to be won */
 };
 
 struct body {

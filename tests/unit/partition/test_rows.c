@@ -233,8 +233,8 @@ TEST(damaged_containers_are_refused_with_a_text)
         "{\"base_timestamp\":1,\"compressed_data\":\"????\",\"partition_count\":1}",
         "{\"base_timestamp\":1,\"compressed_data\":\"AAAA\",\"partition_count\":1}",
         "{\"base_timestamp\":1,\"compressed_data\":\"AAA=\",\"partition_count\":-1}",
-        "{\"base_timestamp\":1,\"compressed_data\":\"AAA=\",\"partition_count\":1,"
-        "\"compression_algorithm\":\"brotli\"}",
+        ("{\"base_timestamp\":1,\"compressed_data\":\"AAA=\",\"partition_count\":1,"
+         "\"compression_algorithm\":\"brotli\"}"),
     };
     struct arena arena;
     struct part_record *records;
