@@ -52,6 +52,9 @@ need_build() {
     need libjansson-dev has_library jansson jansson.h
     need libmicrohttpd-dev has_library libmicrohttpd microhttpd.h
     need libsqlite3-dev has_library sqlite3 sqlite3.h
+    need zlib1g-dev has_library zlib zlib.h
+    need liblz4-dev has_library liblz4 lz4.h
+    need libzstd-dev has_library libzstd zstd.h
     need libmariadb-dev has_library libmariadb mariadb/mysql.h
 }
 

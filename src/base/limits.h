@@ -53,6 +53,10 @@ enum {
     STRING_BYTES_MAX = 512 * 1024 * 1024, /* Redis's proto-max-bulk-len */
     LISTENERS_MAX = 17,                   /* addresses and a Unix socket */
 
+    PART_BATCH_RECORDS_MAX = 1024 * 1024,     /* of one frame */
+    PART_FRAME_BYTES_MAX = 256 * 1024 * 1024, /* as stored, and again when unpacked */
+    PART_WORKER_NAME_BYTES_MAX = 64 * 1024,
+
     CONFIG_FILE_BYTES_MAX = 1024 * 1024,
     CONFIG_INCLUDE_DEPTH_MAX = 8,
     CONFIG_WORDS_MAX = 64,         /* of a line */
