@@ -72,9 +72,9 @@ struct shape_stats { /* of one call */
     uint64_t newer; /* the highest version in SQL that was above ours; 0: none was */
 };
 /* Lands the batch in one transaction, or, if the database refuses it, in halves until what it
- * refuses stands alone: `refused` says why. A row that SQL has a newer version of is refused as well.
- * RC_OK: everything has landed or is refused. RC_IO: the database is away; what has landed may land
- * again. */
+ * refuses stands alone: `refused` says why. A row that SQL has a newer version of is refused as
+ * well. RC_OK: everything has landed or is refused. RC_IO: the database is away; what has landed
+ * may land again. */
 enum rc shape_land(struct shape_db *db, struct land_batch *batch, struct shape_stats *ret_stats,
                    struct err *err) NODISCARD;
 
