@@ -242,7 +242,8 @@ static enum rc rules_run(struct task *task, struct store *store, struct err *err
     if (rc != RC_OK || !key.exists)
         return rc;
     if (key.meta.type != TYPE_HASH) {
-        log_warn("landing: " LAND_RULES_KEY " is no hash: there are no rules in it");
+        if (!job->landing->rules) /* with rules it is refused: settle.c */
+            log_warn("landing: " LAND_RULES_KEY " is no hash: there are no rules in it");
         return RC_OK;
     }
     store_walk_init(&walk, store, key_rows(&key), false);

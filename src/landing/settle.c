@@ -62,8 +62,8 @@ static bool has_rule(const struct step *step)
 
 /* A client could make them while there was no rule; once there is one nobody could delete them, and
  * every change of a landed key would fail. */
-static enum rc own_key_look(struct ns *ns, struct bytes name, bool strict,
-                            bool *ret_there, struct err *err)
+static enum rc own_key_look(struct ns *ns, struct bytes name, bool strict, bool *ret_there,
+                            struct err *err)
 {
     struct key key;
     bool landed = ns->landed;

@@ -293,3 +293,128 @@ def test_another_rule_lands_while_one_comes_back(start, sqlite_sink):
     landed.flush()
     assert len(landed.live()) == 3000
     assert entries(landed.client) == {}
+
+
+# ---- entries of no rule ----
+
+def orphaned(server, db, count):
+    says = f"database {db} has {count} entries that belong to no rule"
+    return server.stderr().count(says) == 1
+
+
+def test_a_rule_that_left_the_file_is_told(start, sqlite_sink):
+    landed = landed_on(start(*players(sqlite_sink, 8), *users(sqlite_sink, 2)), sqlite_sink)
+    landed.client.hset(hero(1), mapping={"a": 1, "b": 2})
+    landed.client.hset("user:1", "name", "bob")
+    assert info(landed, "landing_orphans") == 0
+    disk(landed)
+    landed.server.kill()
+    landed = landed_on(start(*users(sqlite_sink, 2)), sqlite_sink)
+    assert orphaned(landed.server, 0, 2)
+    assert info(landed, "landing_orphans") == 2
+    landed.server.stop()
+    landed = landed_on(start(*users(sqlite_sink, 2), *players(sqlite_sink, 3)), sqlite_sink)
+    assert info(landed, "landing_orphans") == 0
+    assert landed.live() == {"hero:1:a": b"1", "hero:1:b": b"2"}
+    landed.server.stop()
+    landed = Landed(start(), sqlite_sink)  # it has landed: it can go
+    assert "no rule" not in landed.server.stderr()
+    assert info(landed, "landing_orphans") == 0
+
+
+def test_a_renamed_rule_and_another_database_are_told(start, sqlite_sink):
+    landed = landed_on(start(*players(sqlite_sink, 4), *users(sqlite_sink, 4)), sqlite_sink)
+    landed.client.hset(hero(1), "a", 1)
+    landed.client.hset("user:1", mapping={"name": "bob", "age": "7"})
+    disk(landed)
+    landed.server.kill()
+    renamed = users(sqlite_sink, 4)
+    renamed[1] = "people"
+    landed = landed_on(start(*players(sqlite_sink, 4, "db", "2"), *renamed), sqlite_sink)
+    assert orphaned(landed.server, 0, 3)
+    assert info(landed, "landing_orphans") == 3
+    assert landed.live() == {}
+    landed.client.hset("user:2", "name", "eve")
+    landed.flush()
+    assert info(landed, "landing_orphans") == 3
+    landed.server.stop()
+    # given up: the rule comes back, and takes them with it
+    landed = landed_on(start(*players(sqlite_sink, 4, "db", "2")), sqlite_sink)
+    assert orphaned(landed.server, 0, 3)
+    with away(sqlite_sink):
+        assert add(landed, users(sqlite_sink, 9)) == b"OK"
+        assert info(landed, "landing_orphans") == 1
+        assert landed("LAND.RULE", "DEL", "users", "FORCE") == b"OK"
+    assert [entry for found in entries(landed.client).values() for entry in found] == \
+        ["game&eu&hero&1&a"]
+
+
+# ---- keys that stand in the way ----
+
+OWN = [own(0), own(63, ":saving"), own(5, ":error"), own(7, ":lock"), "slug-persist:{tables}"]
+
+
+@pytest.mark.parametrize("name", [*OWN, "slug-persist:{rules}"])
+def test_a_key_that_is_no_hash_is_named(start, sqlite_sink, name):
+    landed = Landed(start(), sqlite_sink)
+    landed.client.set(name, "x")
+    said = landed.error("LAND.RULE", "ADD", *players(sqlite_sink, 2)[1:])
+    assert name in said and "no hash" in said
+    assert landed("LAND.RULE", "LIST") == []
+    disk(landed)
+    landed.server.stop()
+    said = start_refused(landed.server.dir, *players(sqlite_sink, 2))
+    assert name in said and "no hash" in said
+    landed = Landed(start(), sqlite_sink)
+    assert landed.client.delete(name) == 1
+    assert add(landed, players(sqlite_sink, 2)) == b"OK"
+    landed.client.hset(KEY, "a", "1")
+    landed.flush()
+    assert landed.live() == {"hero:42:a": b"1"}
+
+
+def test_a_key_of_another_database_is_in_nobody_s_way(start, sqlite_sink):
+    landed = Landed(start(), sqlite_sink)
+    landed.client.set(own(0), "x")
+    assert own(0) in landed.error("LAND.RULE", "ADD", *players(sqlite_sink, 2)[1:])
+    assert add(landed, players(sqlite_sink, 2, "db", "3")) == b"OK"
+    landed.server.stop()
+
+
+def test_a_table_with_a_deadline_is_named(start, sqlite_sink):
+    """Marks would go with it."""
+    landed = Landed(start(), sqlite_sink)
+    landed.client.hset(own(1), "a", "b")
+    landed.client.expire(own(1), 1000)
+    said = landed.error("LAND.RULE", "ADD", *players(sqlite_sink, 2)[1:])
+    assert own(1) in said and "time to live" in said
+    landed.client.persist(own(1))
+    assert add(landed, players(sqlite_sink, 2)) == b"OK"
+    assert info(landed, "landing_orphans") == 1
+
+
+# ---- LAND.VERIFY of a key that is larger than a window ----
+
+def verify(landed, *more):
+    said = landed("LAND.VERIFY", "players", *more)
+    return {name.decode(): value for name, value in zip(said[::2], said[1::2])}
+
+
+def test_verify_of_a_large_key_ends(start, sqlite_sink):
+    landed = landed_on(start(*players(sqlite_sink, 1)), sqlite_sink)
+    count = 70000
+    landed.client.hset(hero(0), "a", "1")
+    for at in range(0, count, 10000):
+        landed.client.hset(KEY, mapping={f"f{n:05}": n for n in range(at, at + 10000)})
+    landed.client.hset(hero(99), "a", "1")
+    landed.flush()
+    said = verify(landed)
+    assert (said["checked_keys"], said["checked_fields"]) == (3, count + 2)
+    assert said["different"] == said["missing_in_sql"] == said["extra_in_sql"] == 0
+    sqlite_sink.ask("UPDATE game_eu SET value = 'x' WHERE primary_key IN "
+                    "('hero:42:f00000', 'hero:42:f69999')")
+    said = verify(landed, "REPAIR")
+    assert (said["different"], said["repaired"]) == (2, 2)
+    landed.flush()
+    assert verify(landed)["different"] == 0
+    assert landed.live()["hero:42:f69999"] == b"69999"
