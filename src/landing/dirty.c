@@ -217,8 +217,14 @@ enum rc dirty_remove_many(const struct dirty_table *table, enum dirty_part part,
     }
     if (cold || same == 0)
         return cold ? RC_COLD : RC_OK;
+    return dirty_take_many(table, part, entry, same, err);
+}
+
+enum rc dirty_take_many(const struct dirty_table *table, enum dirty_part part,
+                        const struct bytes *entry, size_t count, struct err *err)
+{
     bool landed = hooks_off(table);
-    rc = hash_delete(table->ns, dirty_name(table, part), entry, same, NULL, err);
+    enum rc rc = hash_delete(table->ns, dirty_name(table, part), entry, count, NULL, err);
     table->ns->landed = landed;
     return rc;
 }
@@ -268,6 +274,12 @@ enum rc dirty_error_put(const struct dirty_table *table, struct bytes entry,
     free(text);
     json_decref(json);
     return rc;
+}
+
+enum rc dirty_error_copy(const struct dirty_table *table, struct bytes entry, struct bytes value,
+                         struct err *err)
+{
+    return field_set(table, DIRTY_ERROR, entry, value, NULL, err);
 }
 
 enum rc dirty_error_parse(struct bytes value, struct dirty_error *ret_error, struct err *err)

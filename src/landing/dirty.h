@@ -60,6 +60,9 @@ enum rc dirty_remove(const struct dirty_table *table, enum dirty_part part, stru
 enum rc dirty_remove_many(const struct dirty_table *table, enum dirty_part part,
                           struct bytes *entry, const uint64_t *version, size_t count,
                           struct err *err) NODISCARD;
+/* Whatever their versions: the caller has read them in this commit (1). */
+enum rc dirty_take_many(const struct dirty_table *table, enum dirty_part part,
+                        const struct bytes *entry, size_t count, struct err *err) NODISCARD;
 /* The table as a hash, to walk through; may not exist. */
 enum rc dirty_open(const struct dirty_table *table, enum dirty_part part, struct key *ret_key,
                    struct err *err) NODISCARD;
@@ -77,6 +80,9 @@ struct dirty_error {
 };
 enum rc dirty_error_put(const struct dirty_table *table, struct bytes entry,
                         const struct dirty_error *error, struct err *err) NODISCARD;
+/* The value of another table's entry, as it is. */
+enum rc dirty_error_copy(const struct dirty_table *table, struct bytes entry, struct bytes value,
+                         struct err *err) NODISCARD;
 /* RC_CORRUPT: somebody wrote something else there. */
 enum rc dirty_error_parse(struct bytes value, struct dirty_error *ret_error,
                           struct err *err) NODISCARD;

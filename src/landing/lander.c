@@ -572,9 +572,15 @@ enum rc lander_new(struct land_rule *rule, struct lander **ret_lander, struct er
     lander->renew.run = renew_run;
     lander->renew.done = renew_done;
     lander->renew.flags = TASK_JOB | TASK_DELETES;
-    task_start(rule->landing->options.tasks, &lander->task); /* what a run before us has left */
+    if (rule->landing->settled)
+        lander_start(lander);
     *ret_lander = lander;
     return RC_OK;
+}
+
+void lander_start(struct lander *lander)
+{
+    task_start(lander->rule->landing->options.tasks, &lander->task); /* a run before us left it */
 }
 
 void lander_free(struct lander *lander)

@@ -8,8 +8,6 @@
 #include "base/banned.h"
 
 enum { PAIR_BYTES_MAX = 1024 };
-#define RULES_KEY LAND_OWN_PREFIX "rules}"
-#define TABLES_KEY LAND_OWN_PREFIX "tables}"
 
 /* ---- jobs ---- */
 
@@ -110,8 +108,8 @@ static void landed_update(struct landing *landing)
         rule->ns->landed = true;
 }
 
-static enum rc rule_check(const struct landing *landing, const struct rule_spec *spec,
-                          struct err *err)
+enum rc landing__rule_check(const struct landing *landing, const struct rule_spec *spec,
+                            struct err *err)
 {
     if (landing_rule(landing, bytes_of(spec->name, strlen(spec->name))))
         return err_set(err, RC_BUSY, "there is a rule %s already", spec->name);
@@ -141,7 +139,7 @@ static void rule_destroy(struct land_rule *rule)
 enum rc landing_rule_add(struct landing *landing, struct rule_spec *spec, bool from_config,
                          struct err *err)
 {
-    enum rc rc = rule_check(landing, spec, err);
+    enum rc rc = landing__rule_check(landing, spec, err);
     if (rc != RC_OK) {
         rule_free(spec);
         return rc;
@@ -208,7 +206,7 @@ enum rc landing_rule_store(struct landing *landing, const struct rule_spec *spec
     const struct bytes pair[2] = {bytes_of(spec->name, strlen(spec->name)), spec->text};
     bool landed = ns->landed;
     ns->landed = false;
-    enum rc rc = hash_set(ns, BYTES(RULES_KEY), pair, 1, NULL, err);
+    enum rc rc = hash_set(ns, BYTES(LAND_RULES_KEY), pair, 1, NULL, err);
     ns->landed = landed;
     return rc;
 }
@@ -218,7 +216,7 @@ enum rc landing_rule_unstore(struct landing *landing, struct bytes name, struct 
     struct ns *ns = kv_ns(landing->kv, 0);
     bool landed = ns->landed;
     ns->landed = false;
-    enum rc rc = hash_delete(ns, BYTES(RULES_KEY), &name, 1, NULL, err);
+    enum rc rc = hash_delete(ns, BYTES(LAND_RULES_KEY), &name, 1, NULL, err);
     ns->landed = landed;
     return rc;
 }
@@ -250,11 +248,12 @@ static enum rc rules_run(struct task *task, struct store *store, struct err *err
     struct key key;
     specs_free(job);
     kv_begin(job->landing->kv, clock_unix_ms(job->landing->options.clock));
-    enum rc rc = landing__key_find(kv_ns(job->landing->kv, 0), BYTES(RULES_KEY), &key, err);
+    enum rc rc = landing__key_find(kv_ns(job->landing->kv, 0), BYTES(LAND_RULES_KEY), &key, err);
     if (rc != RC_OK || !key.exists)
         return rc;
     if (key.meta.type != TYPE_HASH) {
-        log_warn("landing: " RULES_KEY " is no hash: there are no rules in it");
+        if (!job->landing->rules) /* with rules it is refused: settle.c */
+            log_warn("landing: " LAND_RULES_KEY " is no hash: there are no rules in it");
         return RC_OK;
     }
     store_walk_init(&walk, store, key_rows(&key), false);
@@ -303,7 +302,7 @@ enum rc landing_rules_load(struct landing *landing, struct err *err)
         rc = landing_rule_add(landing, spec, false, err);
     }
     specs_free(&job);
-    return rc;
+    return rc == RC_OK ? landing__settle(landing, err) : rc;
 }
 
 /* ---- entries ---- */
@@ -366,9 +365,9 @@ static enum rc pair_claim(const struct land_rule *rule, const struct address *ad
     const struct bytes set[2] = {bytes_of(field, name + 1 + wanted.len), wanted};
     bool landed = ns->landed;
     ns->landed = false;
-    enum rc rc = hash_get(ns, BYTES(TABLES_KEY), set[0], &value, err);
+    enum rc rc = hash_get(ns, BYTES(LAND_TABLES_KEY), set[0], &value, err);
     if (rc == RC_NOT_FOUND)
-        rc = hash_set(ns, BYTES(TABLES_KEY), set, 1, NULL, err);
+        rc = hash_set(ns, BYTES(LAND_TABLES_KEY), set, 1, NULL, err);
     else if (rc == RC_OK && bytes_eq(value, wanted))
         pair_remember(rule, wanted); /* only what was read: a put may be taken back */
     else if (rc == RC_OK)
@@ -499,7 +498,7 @@ static enum rc dead_look(const struct land_rule *rule, struct key *key, struct e
 static enum rc own_found(struct landing *landing, struct key *key)
 {
     key->rule = &landing->own;
-    if (bytes_eq(key->name, BYTES(RULES_KEY)))
+    if (bytes_eq(key->name, BYTES(LAND_RULES_KEY)))
         key->exists = key->dead = false;
     return RC_OK;
 }
@@ -626,6 +625,8 @@ static enum rc hook_flushed(void *arg, const struct ns *ns, struct err *err)
 {
     struct landing *landing = arg;
     enum rc rc = RC_OK;
+    if (ns->index < landing->alone_count)
+        landing->alone[ns->index] = 0;
     if (ns->index != 0)
         return rc;
     for (struct land_rule *rule = landing->rules; rc == RC_OK && rule; rule = rule->next)
@@ -806,6 +807,7 @@ void landing_free(struct landing *landing)
     watch_end(landing);
     lifts_done(landing);
     pairs_forget(landing, NULL);
+    mem_free(landing->alone);
     buf_done(&landing->entry);
     buf_done(&landing->owner);
     buf_done(&landing->memo.key);

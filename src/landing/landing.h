@@ -52,8 +52,21 @@ struct land_rule *landing_rule_of(const struct landing *landing, const struct ns
 enum rc landing_rule_store(struct landing *landing, const struct rule_spec *spec,
                            struct err *err) NODISCARD;
 enum rc landing_rule_unstore(struct landing *landing, struct bytes name, struct err *err) NODISCARD;
-/* Before the first command: those stored are added. It runs turns. */
+/* Before the first command: those stored are added, then landing begins. It runs turns. */
 enum rc landing_rules_load(struct landing *landing, struct err *err) NODISCARD;
+
+/* Before landing_rule_add() of a rule while clients are served: entries that an earlier rule of its
+ * keys left are put where it looks for them. A step inside each of the caller's commits; RC_WAIT:
+ * there is more, RC_COLD: the same step again, RC_OK: nothing has changed in this one, and the rule
+ * can be added in it. RC_BUSY, RC_INVALID: it cannot, also because a key of landing's own names is
+ * something else. */
+struct land_settle;                                           /* defined in landing/settle.c */
+struct land_settle *land_settle_new(struct landing *landing); /* NULL: another is under way */
+void land_settle_free(void *settle);                          /* NULL is allowed */
+enum rc land_settle_step(struct land_settle *settle, struct rule_spec *spec,
+                         struct err *err) NODISCARD;
+/* Entries that no rule takes, as counted at the start and by the steps above. */
+uint64_t landing_orphans(const struct landing *landing);
 
 /* ---- waiting ---- */
 

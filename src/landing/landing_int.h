@@ -81,6 +81,10 @@ struct landing {
     struct land_waiter *pass_waiters;
     struct land_verify *verifies; /* that are not over */
     struct land_watch *watch;
+    struct land_settle *settle; /* that is under way; NULL: none */
+    bool settled;               /* landers run */
+    uint64_t *alone;            /* entries that no rule takes, by database, when last counted */
+    size_t alone_count;
 };
 
 /* Around each attempt of a job of ours, which is a task's run(). Nothing is lifted for it. */
@@ -95,6 +99,7 @@ void landing__waiters_wake(struct land_waiter **list);
 void landing__waiter_add(struct land_waiter **list, struct land_waiter *waiter, struct task *task);
 /* lander.c */
 enum rc lander_new(struct land_rule *rule, struct lander **ret_lander, struct err *err) NODISCARD;
+void lander_start(struct lander *lander); /* what it is to land stands where it looks */
 void lander_free(struct lander *lander);
 void lander_kick(struct lander *lander, uint64_t lsn);
 void lander_marked(struct lander *lander); /* there are many marks */
@@ -103,6 +108,15 @@ uint64_t lander_pass_number(const struct lander *lander);
 const char *lander_trouble(const struct lander *lander);
 const char *lander_sink(const struct lander *lander);
 void lander_status(const struct lander *lander, struct land_status *to);
+
+/* settle.c */
+#define LAND_RULES_KEY LAND_OWN_PREFIX "rules}"
+#define LAND_TABLES_KEY LAND_OWN_PREFIX "tables}"
+/* Before the first command, when all rules are known; then landers run. It runs turns. */
+enum rc landing__settle(struct landing *landing, struct err *err) NODISCARD;
+/* landing.c: what landing_rule_add() would say. */
+enum rc landing__rule_check(const struct landing *landing, const struct rule_spec *spec,
+                            struct err *err) NODISCARD;
 
 /* lift.c */
 void lifts_init(struct landing *landing);

@@ -300,7 +300,8 @@ static enum rc owner_read(struct walk_step *step, struct err *err)
     return rc;
 }
 
-/* The owners of the page that are next. Nothing is written, so what was read stays read if a field
+/* The owners of the page that are next; one that was begun is read to its end, or the window would
+ * begin with it again for ever. Nothing is written, so what was read stays read if a field
  * behind it is cold. */
 static enum rc step_read(struct land_verify *verify, struct err *err)
 {
@@ -309,7 +310,7 @@ static enum rc step_read(struct land_verify *verify, struct err *err)
     enum rc rc = RC_OK;
     step.after = arena_copy(arena, buf_bytes(&verify->after));
     while (rc == RC_OK && verify->page_at < verify->page.count &&
-           verify->field_count < WINDOW_FIELDS_MAX) {
+           (verify->at < verify->owner_count || verify->field_count < WINDOW_FIELDS_MAX)) {
         if (verify->at == verify->owner_count)
             owner_new(verify, verify->page.name[verify->page_at]);
         step.owner = &verify->owner[verify->at];

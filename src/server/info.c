@@ -458,6 +458,7 @@ static void add_landing(struct info *info)
     add(info, "landing_rules_failing", failing);
     add(info, "landing_backlog", marked + saving);
     add(info, "landing_errors", errors);
+    add(info, "landing_orphans", landing_orphans(landing));
     add(info, "landing_landed_rows", sum.landed_rows);
     add(info, "landing_refused_rows", sum.refused_rows);
     add(info, "landing_batches", sum.batches);

@@ -20,6 +20,20 @@ enum rc cmd_land_rule_arg(struct cmd_ctx *ctx, size_t arg, struct land_rule **re
 
 /* ---- rules ---- */
 
+static enum rc rule_settle(struct cmd_ctx *ctx, struct rule_spec *spec)
+{
+    struct request *request = ctx->request;
+    if (!request)
+        return RC_WAIT; /* runs again, as a request */
+    if (!request->state) {
+        request->state = land_settle_new(ctx->server->landing);
+        request->state_free = land_settle_free;
+    }
+    if (!request->state)
+        return err_set(ctx->err, RC_BUSY, "another rule is being added: try again");
+    return land_settle_step(request->state, spec, ctx->err);
+}
+
 /* The row first: from there on nothing can fail but the turn itself. */
 enum rc cmd_land_rule_add(struct cmd_ctx *ctx)
 {
@@ -28,17 +42,21 @@ enum rc cmd_land_rule_add(struct cmd_ctx *ctx)
     enum rc rc = rule_parse(ctx->argv + 2, ctx->argc - 2, &spec, ctx->err);
     if (rc != RC_OK)
         return rc;
-    rc = landing_rule_store(landing, spec, ctx->err);
-    if (rc != RC_OK) {
+    rc = rule_settle(ctx, spec);
+    if (rc == RC_OK)
+        rc = landing_rule_store(landing, spec, ctx->err);
+    if (rc == RC_OK)
+        rc = landing_rule_add(landing, spec, false, ctx->err);
+    else
         rule_free(spec);
-        return rc;
-    }
-    rc = landing_rule_add(landing, spec, false, ctx->err);
     if (rc == RC_BUSY)
         return cmd_error(ctx, ctx->err->text);
-    if (rc == RC_OK)
-        resp_add_status(ctx->reply, "OK");
-    return rc;
+    if (rc != RC_OK)
+        return rc;
+    land_settle_free(ctx->request->state); /* the next one need not wait for our reply */
+    ctx->request->state = NULL;
+    resp_add_status(ctx->reply, "OK");
+    return RC_OK;
 }
 
 enum rc cmd_land_rule_del(struct cmd_ctx *ctx)
