@@ -20,15 +20,15 @@
 
 #include "base/banned.h"
 
-enum { LOOKED_MAX = 16 * LAND_STEP_FIELDS }; /* entries read in a step; LAND_STEP_FIELDS move */
-
 struct land_settle {
     struct landing *landing;
     bool at_start; /* all databases, all rules; otherwise those of a rule that is being added */
     uint32_t db, table;
     enum dirty_part part;
-    struct buf after;      /* the last entry of the part that was looked at */
-    uint64_t moved, alone; /* of the database: entries that were moved, that no rule takes */
+    bool known;                  /* `there` is */
+    uint64_t there[DIRTY_PARTS]; /* which tables may exist, a bit each */
+    struct buf after;            /* the last entry of the part that was looked at */
+    uint64_t moved, alone;       /* of the database: entries that were moved, that no rule takes */
 };
 
 struct move {
@@ -41,7 +41,6 @@ struct step {
     struct land_settle *settle;
     const struct land_rule *added; /* NULL at the start */
     struct ns *ns;
-    uint64_t there[DIRTY_PARTS]; /* which tables exist, a bit each */
     struct bytes entry[LAND_STEP_FIELDS];
     struct move move[LAND_STEP_FIELDS];
     size_t count, looked;
@@ -100,7 +99,7 @@ static enum rc own_keys_look(struct step *step, struct err *err)
             if (rc != RC_OK && rc != RC_COLD)
                 return rc;
             rc = own_key_look(step->ns, dirty_name(&table, part), strict, &there, err);
-            step->there[part] |= (uint64_t)there << n;
+            step->settle->there[part] |= (uint64_t)there << n;
         }
     }
     return rc == RC_OK && cold ? RC_COLD : rc;
@@ -159,7 +158,7 @@ static enum rc part_look(struct step *step, const struct dirty_table *table, str
     store_walk_init(&walk, kv->store, key_rows(&key), false);
     rc = store_walk_seek(&walk, first, err);
     while (rc == RC_OK) {
-        if (step->looked >= LOOKED_MAX || step->count >= LAND_STEP_FIELDS)
+        if (step->looked >= LAND_STEP_FIELDS)
             return RC_WAIT;
         rc = store_walk_next(&walk, &entry, &value, err);
         if (rc != RC_OK || (first.len > 0 && bytes_eq(entry, first)))
@@ -167,6 +166,8 @@ static enum rc part_look(struct step *step, const struct dirty_table *table, str
         step->after = arena_copy(&kv->arena, entry);
         rc = entry_look(step, value, err);
     }
+    if (rc == RC_COLD && step->looked > 0 && step->count == 0)
+        return RC_WAIT; /* after a crash there are many cold places: not all again for each */
     return rc == RC_NOT_FOUND ? RC_OK : rc;
 }
 
@@ -228,7 +229,7 @@ static enum rc part_step(struct step *step, struct err *err)
         .dirty = &settle->landing->dirty, .ns = step->ns, .number = settle->table};
     step->after = arena_copy(&settle->landing->kv->arena, buf_bytes(&settle->after));
     enum rc rc = RC_OK, moved_rc = RC_OK;
-    if (step->there[settle->part] >> settle->table & 1) {
+    if (settle->there[settle->part] >> settle->table & 1) {
         rc = part_look(step, &table, err);
         if (rc == RC_OK || rc == RC_WAIT)
             moved_rc = entries_move(step, &table, err);
@@ -250,7 +251,12 @@ static enum rc ns_step(struct land_settle *settle, const struct land_rule *added
                        struct err *err)
 {
     struct step step = {.settle = settle, .added = added, .ns = ns};
-    enum rc rc = own_keys_look(&step, err);
+    enum rc rc = RC_OK;
+    /* Not in every step: it is a lot of looking. In the last one again, for who adds the rule. */
+    if (!settle->known || settle->table == DIRTY_TABLES_MAX)
+        rc = own_keys_look(&step, err);
+    settle->known = settle->known || rc == RC_OK;
+    settle->there[DIRTY_SAVING] |= settle->there[DIRTY_MARKED]; /* (2) */
     while (rc == RC_OK && settle->table < DIRTY_TABLES_MAX)
         rc = part_step(&step, err);
     return rc == RC_NOT_FOUND ? RC_OK : rc;
@@ -335,6 +341,8 @@ static enum rc all_step(struct land_settle *settle, struct err *err)
         ns_over(settle);
         settle->table = 0;
         settle->alone = 0;
+        settle->known = false;
+        memset(settle->there, 0, sizeof settle->there);
     }
     return RC_OK;
 }
