@@ -235,6 +235,11 @@ static enum rc owner_whole(struct lander *lander, struct land_owner *owner, cons
     if (!buf_add_bytes(&lander->expand_after, rest))
         return err_set(err, RC_NOMEM, "could not allocate memory for a field's name");
     fields_merge(batch, owner);
+    /* The sweep gives every row of the owner this version at least: landed again, after a kill,
+     * none of them must be older than that. */
+    for (size_t i = 0; i < owner->field_count; i++)
+        if (owner->field[i].version < owner->owner_version)
+            owner->field[i].version = owner->owner_version;
     if (!owner->sweep)
         return RC_OK;
     rc = dirty_version(&table, DIRTY_ERROR, owner->seen.entry, &owner->seen.error, err);
