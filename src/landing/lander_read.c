@@ -164,12 +164,13 @@ static enum rc owner_expand(struct lander *lander, struct land_owner *owner, con
     enum rc rc = store_walk_seek(&walk, after, err);
     while (rc == RC_OK) {
         rc = store_walk_next(&walk, &name, &value, err);
-        /* A field without a name comes with RENAME and COPY only; no row can hold it. */
-        if (rc != RC_OK || name.len == 0 || bytes_eq(name, after))
+        if (rc != RC_OK || (after.len > 0 && bytes_eq(name, after)))
             continue;
         size_t taken = owner->field_count - marked;
-        if (taken >= OWNER_FIELDS_MAX || (taken > 0 && batch->bytes > BATCH_BYTES_MAX)) {
-            *ret_rest = owner->field[owner->field_count - 1].name;
+        struct bytes last = taken > 0 ? owner->field[owner->field_count - 1].name : BYTES("");
+        /* Not behind a field without a name, which comes first, with RENAME and COPY only. */
+        if (last.len > 0 && (taken >= OWNER_FIELDS_MAX || batch->bytes > BATCH_BYTES_MAX)) {
+            *ret_rest = last;
             return RC_OK;
         }
         struct land_field *field = land_batch_field(batch, owner);

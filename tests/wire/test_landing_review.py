@@ -104,6 +104,7 @@ def test_what_comes_behind_a_large_field_without_a_name_lands(start, url):
     client.rename("plain", KEY)
     client.execute_command("LAND.FLUSH")
     client.hdel(KEY, "")
+    client.execute_command("LAND.RETRY", "r")
     client.execute_command("LAND.FLUSH")
     client.execute_command("LAND.EVICT", KEY)
     assert client.hgetall(KEY) == {b"a": b"1", b"b": b"2"}

@@ -42,7 +42,7 @@ TEST(every_word_of_a_rule_is_read_and_its_text_reads_the_same)
 {
     struct rule_spec *spec =
         parse("u user:*:x sqlite:d.db SHAPE columns table users key id db 3 tables 7 batch 5 delay "
-              "20 keep 30 password-file /p flush store-only expire delete");
+              "20 keep 30 password-file /p flush store-only");
     ASSERT_EQ(spec->shape, LAND_COLUMNS);
     ASSERT_BYTES(spec->table, BYTES("users"));
     ASSERT_BYTES(spec->key, BYTES("id"));
@@ -52,7 +52,7 @@ TEST(every_word_of_a_rule_is_read_and_its_text_reads_the_same)
     ASSERT_EQ(spec->delay_ms, 20);
     ASSERT_EQ(spec->keep_ms, 30);
     ASSERT_STR(spec->password_file, "/p");
-    ASSERT_TRUE(spec->flush_store_only && spec->expire_delete);
+    ASSERT_TRUE(spec->flush_store_only && !spec->expire_delete);
     struct rule_spec *again = NULL;
     struct err err = {0};
     ASSERT_OK(rule_parse_text(spec->text, &again, &err), &err);
@@ -93,6 +93,7 @@ TEST(a_rule_that_cannot_work_is_refused)
     expect_refused("n slug-data:{*} sqlite:x speed 1", "no word");
     expect_refused("n slug-data:{*} sqlite:x flush all", "store-only");
     expect_refused("n slug-data:{*} sqlite:x expire keep", "delete");
+    expect_refused("n slug-data:{*} sqlite:x expire delete keep 5", "do not go together");
     expect_refused("n slug-data:{*} oracle:x", "");
     expect_refused("n slug-data:{*} sqlite:\"x\"", "no blanks, quotes");
 }
