@@ -30,20 +30,12 @@ struct bytes dirty_name(const struct dirty_table *table, enum dirty_part part)
     return bytes_of(dirty->name[table->number][part], dirty->name_len[table->number][part]);
 }
 
-/* Landing's own hashes are not landed, and not refused to it. */
-static bool hooks_off(const struct dirty_table *table)
-{
-    bool landed = table->ns->landed;
-    table->ns->landed = false;
-    return landed;
-}
-
 static enum rc field_set(const struct dirty_table *table, enum dirty_part part, struct bytes field,
                          struct bytes value, bool *ret_new, struct err *err)
 {
     const struct bytes pair[2] = {field, value};
     size_t added = 0;
-    bool landed = hooks_off(table);
+    bool landed = dirty_hooks_off(table->ns);
     enum rc rc = hash_set(table->ns, dirty_name(table, part), pair, 1, &added, err);
     table->ns->landed = landed;
     if (ret_new)
@@ -62,7 +54,7 @@ static enum rc field_get(const struct dirty_table *table, enum dirty_part part, 
 static enum rc field_delete(const struct dirty_table *table, enum dirty_part part,
                             struct bytes field, struct err *err)
 {
-    bool landed = hooks_off(table);
+    bool landed = dirty_hooks_off(table->ns);
     enum rc rc = hash_delete(table->ns, dirty_name(table, part), &field, 1, NULL, err);
     table->ns->landed = landed;
     return rc;
@@ -71,7 +63,7 @@ static enum rc field_delete(const struct dirty_table *table, enum dirty_part par
 enum rc dirty_open(const struct dirty_table *table, enum dirty_part part, struct key *ret_key,
                    struct err *err)
 {
-    bool landed = hooks_off(table);
+    bool landed = dirty_hooks_off(table->ns);
     enum rc rc = key_write(table->ns, dirty_name(table, part), TYPE_HASH, ret_key, err);
     table->ns->landed = landed;
     return rc;
@@ -223,7 +215,7 @@ enum rc dirty_remove_many(const struct dirty_table *table, enum dirty_part part,
 enum rc dirty_take_many(const struct dirty_table *table, enum dirty_part part,
                         const struct bytes *entry, size_t count, struct err *err)
 {
-    bool landed = hooks_off(table);
+    bool landed = dirty_hooks_off(table->ns);
     enum rc rc = hash_delete(table->ns, dirty_name(table, part), entry, count, NULL, err);
     table->ns->landed = landed;
     return rc;
@@ -239,7 +231,7 @@ enum rc dirty_snapshot(const struct dirty_table *table, bool *ret_has, bool *ret
                        struct err *err)
 {
     struct key marked, saving;
-    bool landed = hooks_off(table);
+    bool landed = dirty_hooks_off(table->ns);
     enum rc rc = dirty_open(table, DIRTY_SAVING, &saving, err);
     if (rc == RC_OK && !saving.exists)
         rc = dirty_open(table, DIRTY_MARKED, &marked, err);

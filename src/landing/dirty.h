@@ -35,6 +35,15 @@ struct dirty_table { /* one of them, of one database */
     uint32_t number;
 };
 
+/* Landing's own hashes are not landed, and not refused to it: until the caller puts back into
+ * ns->landed what is returned, no hook is asked in this database. */
+static inline bool dirty_hooks_off(struct ns *ns)
+{
+    bool landed = ns->landed;
+    ns->landed = false;
+    return landed;
+}
+
 void dirty_init(struct dirty *dirty);
 struct bytes dirty_name(const struct dirty_table *table, enum dirty_part part);
 

@@ -364,7 +364,6 @@ static void pass_end(struct lander *lander)
     if (lander->pass_rows > 0)
         lander->status.rows_per_s = lander->pass_rows * 1000 * NS_A_MS / (ns + 1);
     lander->status.last_pass_ms = ns / NS_A_MS;
-    lander->pass_number++;
     lander->due_ns = now + (lander->away ? lander->back_off_ms : rule->spec->delay_ms) * NS_A_MS;
     lander->state = LANDER_SLEEP;
     lander->renew_wanted = false;
@@ -547,7 +546,6 @@ static void job_done(struct task *task, enum rc rc, const struct err *err)
     lander->state = LANDER_SLEEP;
     lander->pass_failed = true;
     lander->renew_wanted = false;
-    lander->pass_number++;
     lander->due_ns = now_ns(lander) + BACK_OFF_MS_MAX / 10 * NS_A_MS;
     land_batch_clear(&lander->batch);
     landing__waiters_wake(&lander->rule->landing->pass_waiters);
@@ -620,11 +618,6 @@ void lander_marked(struct lander *lander)
 bool lander_is_through(const struct lander *lander, uint64_t lsn)
 {
     return lander->landed_lsn >= lsn;
-}
-
-uint64_t lander_pass_number(const struct lander *lander)
-{
-    return lander->pass_number;
 }
 
 const char *lander_trouble(const struct lander *lander)

@@ -29,7 +29,7 @@ struct lander {
     uint32_t table;
     uint64_t locked_before; /* a bit a table */
     /* the pass */
-    uint64_t pass_lsn, pass_start_ns, pass_number;
+    uint64_t pass_lsn, pass_start_ns;
     uint64_t pass_rows;
     bool pass_failed;  /* the database is away */
     bool pass_held_up; /* something was left out: a table was locked by another */

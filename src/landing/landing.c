@@ -42,8 +42,7 @@ bool landing_lifting(struct landing *landing, bool lifting)
 
 enum rc landing__key_find(struct ns *ns, struct bytes name, struct key *ret_key, struct err *err)
 {
-    bool landed = ns->landed;
-    ns->landed = false;
+    bool landed = dirty_hooks_off(ns);
     enum rc rc = key_write(ns, name, KEY_ANY, ret_key, err);
     ns->landed = landed;
     /* What is dead and was not landed is alive: see dead_look(). */
@@ -204,8 +203,7 @@ enum rc landing_rule_store(struct landing *landing, const struct rule_spec *spec
 {
     struct ns *ns = kv_ns(landing->kv, 0);
     const struct bytes pair[2] = {bytes_of(spec->name, strlen(spec->name)), spec->text};
-    bool landed = ns->landed;
-    ns->landed = false;
+    bool landed = dirty_hooks_off(ns);
     enum rc rc = hash_set(ns, BYTES(LAND_RULES_KEY), pair, 1, NULL, err);
     ns->landed = landed;
     return rc;
@@ -214,8 +212,7 @@ enum rc landing_rule_store(struct landing *landing, const struct rule_spec *spec
 enum rc landing_rule_unstore(struct landing *landing, struct bytes name, struct err *err)
 {
     struct ns *ns = kv_ns(landing->kv, 0);
-    bool landed = ns->landed;
-    ns->landed = false;
+    bool landed = dirty_hooks_off(ns);
     enum rc rc = hash_delete(ns, BYTES(LAND_RULES_KEY), &name, 1, NULL, err);
     ns->landed = landed;
     return rc;
@@ -363,8 +360,7 @@ static enum rc pair_claim(const struct land_rule *rule, const struct address *ad
     memcpy(field + name + 1, pair, wanted.len);
     field[name + 1 + app] = '_';
     const struct bytes set[2] = {bytes_of(field, name + 1 + wanted.len), wanted};
-    bool landed = ns->landed;
-    ns->landed = false;
+    bool landed = dirty_hooks_off(ns);
     enum rc rc = hash_get(ns, BYTES(LAND_TABLES_KEY), set[0], &value, err);
     if (rc == RC_NOT_FOUND)
         rc = hash_set(ns, BYTES(LAND_TABLES_KEY), set, 1, NULL, err);
@@ -655,11 +651,6 @@ bool landing_is_through(const struct landing *landing, const struct land_rule *r
 const char *land_rule_trouble(const struct land_rule *rule)
 {
     return lander_trouble(rule->lander);
-}
-
-uint64_t land_rule_pass_number(const struct land_rule *rule)
-{
-    return lander_pass_number(rule->lander);
 }
 
 void land_rule_status(const struct land_rule *rule, struct land_status *ret_status)

@@ -96,8 +96,6 @@ void landing_kick(struct landing *landing, struct land_rule *rule, uint64_t lsn)
 bool landing_is_through(const struct landing *landing, const struct land_rule *rule, uint64_t lsn);
 /* The database does not answer: the last pass failed; its text, otherwise NULL. */
 const char *land_rule_trouble(const struct land_rule *rule);
-/* A pass that began after this number was given has ended when the number is reached. */
-uint64_t land_rule_pass_number(const struct land_rule *rule);
 
 struct land_status {
     uint64_t landed_rows, refused_rows, batches, failures; /* since the start */

@@ -104,7 +104,6 @@ void lander_free(struct lander *lander);
 void lander_kick(struct lander *lander, uint64_t lsn);
 void lander_marked(struct lander *lander); /* there are many marks */
 bool lander_is_through(const struct lander *lander, uint64_t lsn);
-uint64_t lander_pass_number(const struct lander *lander);
 const char *lander_trouble(const struct lander *lander);
 const char *lander_sink(const struct lander *lander);
 void lander_status(const struct lander *lander, struct land_status *to);

@@ -360,9 +360,8 @@ static enum rc rows_apply_quietly(struct lift *lift, size_t *at, struct err *err
 {
     struct kv *kv = lift->rule->landing->kv;
     unsigned listening = kv->listening, miss_event = kv->miss_event;
-    bool landed = lift->ns->landed;
+    bool landed = dirty_hooks_off(lift->ns);
     kv->listening = kv->miss_event = 0;
-    lift->ns->landed = false;
     enum rc rc = rows_apply(lift, at, err);
     lift->ns->landed = landed;
     kv->listening = listening;

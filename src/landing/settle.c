@@ -65,8 +65,7 @@ static enum rc own_key_look(struct ns *ns, struct bytes name, bool strict, bool 
                             struct err *err)
 {
     struct key key;
-    bool landed = ns->landed;
-    ns->landed = false;
+    bool landed = dirty_hooks_off(ns);
     enum rc rc = key_write(ns, name, KEY_ANY, &key, err);
     ns->landed = landed;
     *ret_there = rc == RC_OK && key.exists && key.meta.type == TYPE_HASH;

@@ -76,13 +76,6 @@ void change_add(struct change_list *list, const struct sink_change *change)
     list->change[list->count++] = *change;
 }
 
-size_t *columns_dup(struct arena *arena, const size_t *column, size_t count)
-{
-    size_t *copy = arena_alloc_array(arena, count, sizeof *copy);
-    memcpy(copy, column, count * sizeof *copy);
-    return copy;
-}
-
 struct bytes arena_join(struct arena *arena, struct bytes a, struct bytes separator, struct bytes b)
 {
     uint8_t *to = arena_alloc(arena, a.len + separator.len + b.len + 1);

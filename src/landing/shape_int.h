@@ -31,7 +31,6 @@ struct change_list {
     size_t count, cap;
 };
 void change_add(struct change_list *list, const struct sink_change *change);
-size_t *columns_dup(struct arena *arena, const size_t *column, size_t count);
 
 /* The changes of these slices. RC_INVALID, RC_NOT_FOUND as sinks have them. */
 enum rc object_changes(struct shape_db *db, const struct slice *slice, size_t count,

@@ -457,8 +457,13 @@ enum rc sink__fit(const struct sink_decl *decl, const struct sink_cell *cell,
     return fit_value(decl, cell->bytes, ret_bound, err);
 }
 
-enum rc sink__fit_version(const struct sink_decl *decl, struct err *err)
+enum rc sink__def_check_version(const struct sink_def *def, const struct sink_table *table,
+                                struct err *err)
 {
+    const struct sink_decl *decl;
+    enum rc rc = sink__def_match(def, table, &table->version, 1, &decl, err);
+    if (rc != RC_OK)
+        return rc;
     if (decl->kind != DECL_INT || decl->max < INT64_MAX)
         return refuse(decl, "a version needs a BIGINT", err);
     return RC_OK;

@@ -133,8 +133,9 @@ struct sink_bound {
 /* How the cell is bound to its column, or RC_INVALID if it would not be read as the same bytes. */
 enum rc sink__fit(const struct sink_decl *decl, const struct sink_cell *cell,
                   struct sink_bound *ret_bound, struct err *err) NODISCARD;
-/* The version column and its values, which are compared by the database. */
-enum rc sink__fit_version(const struct sink_decl *decl, struct err *err) NODISCARD;
+/* Versions are compared by the database: their column has to be a number of 64 bits. */
+enum rc sink__def_check_version(const struct sink_def *def, const struct sink_table *table,
+                                struct err *err) NODISCARD;
 bool sink__parse_int(struct bytes text, int64_t *ret_number); /* canonical, whole */
 
 /* ---- SQL texts ---- */

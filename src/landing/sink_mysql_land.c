@@ -366,12 +366,9 @@ static enum rc land_change(struct sink_mysql *mysql, const struct sink_change *c
                            int64_t *newest, struct err *err)
 {
     const struct sink_def *def;
-    const struct sink_decl *version;
     enum rc rc = sink__mysql_define_locked(mysql, change->table->name, &def, err);
     if (rc == RC_OK)
-        rc = sink__def_match(def, change->table, &change->table->version, 1, &version, err);
-    if (rc == RC_OK)
-        rc = sink__fit_version(version, err);
+        rc = sink__def_check_version(def, change->table, err);
     if (rc != RC_OK)
         return rc;
     return change->kind == SINK_UPSERT ? land_upsert(mysql, def, change, newest, err)

@@ -696,12 +696,9 @@ static enum rc land_change(struct sink_sqlite *sqlite, const struct sink_change 
                            int64_t *newest, struct err *err)
 {
     const struct sink_def *def;
-    const struct sink_decl *version;
     enum rc rc = sqlite_define(&sqlite->sink, change->table->name, &def, err);
     if (rc == RC_OK)
-        rc = sink__def_match(def, change->table, &change->table->version, 1, &version, err);
-    if (rc == RC_OK)
-        rc = sink__fit_version(version, err);
+        rc = sink__def_check_version(def, change->table, err);
     if (rc != RC_OK)
         return rc;
     return change->kind == SINK_UPSERT ? land_upsert(sqlite, def, change, newest, err)
