@@ -57,6 +57,8 @@ enum {
     PART_FRAME_BYTES_MAX = 256 * 1024 * 1024, /* as stored, and again when unpacked */
     PART_WORKER_NAME_BYTES_MAX = 64 * 1024,
 
+    TILE_DIR_BYTES_MAX = 3072, /* PATH_BYTES_MAX without the names below it */
+
     CONFIG_FILE_BYTES_MAX = 1024 * 1024,
     CONFIG_INCLUDE_DEPTH_MAX = 8,
     CONFIG_WORDS_MAX = 64,         /* of a line */
