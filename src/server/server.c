@@ -177,6 +177,11 @@ enum rc server_new(const struct server_options *options, struct server **ret_ser
     enum rc rc = databases_open(server, err);
     if (rc == RC_OK)
         rc = landing_open(server, err);
+    if (rc == RC_OK)
+        rc = fs_open(&(struct fs_options){.store = server->store,
+                                          .tasks = server->tasks,
+                                          .clock = server->clock},
+                     &server->fs, err);
     if (rc == RC_OK) {
         server->expire = expire_new(&(struct expire_options){.kv = &server->kv,
                                                              .tasks = server->tasks,
@@ -213,6 +218,7 @@ void server_free(struct server *server)
     config_listen(server->config, NULL, NULL);
     expire_free(server->expire);
     landing_free(server->landing);
+    fs_close(server->fs);
     tasks_free(server->tasks);
     server__requests_done(server);
     server__effects_held_done(server);
@@ -301,6 +307,7 @@ static enum rc server_turn(struct server *server, uint64_t timeout_ns, struct er
     if (tasks_turn(server->tasks))
         server->busy = true;
     landing_turn(server->landing);
+    fs_turn(server->fs);
     if (server->flush_asked || server->evict_asked)
         asked_do(server);
     server__holds_look(server);

@@ -18,4 +18,6 @@ const struct store_space types_spaces[TYPES_SPACE_COUNT] = {
      .unpack = data_unpack},
     {.number = SPACE_EXPIRY, .kind = SPACE_LENGTH, .name = "expiry"},
     {.number = SPACE_GC, .kind = SPACE_LENGTH, .name = "gc"},
+    {.number = SPACE_INODE, .kind = SPACE_WHOLE, .name = "inode"},
+    {.number = SPACE_EDGE, .kind = SPACE_FIXED, .fixed_bytes = 8, .name = "edge"},
 };
