@@ -80,7 +80,7 @@ static enum rc settle(const struct queue *queue, const struct bytes *tilekey, si
                       bool mark, struct err *err)
 {
     enum rc rc = RC_OK;
-    for (size_t i = 0; queue->sets && i < count && rc == RC_OK; i++) {
+    for (size_t i = 0; queue__has_sets(queue) && i < count && rc == RC_OK; i++) {
         if (i + 1 < count && bytes_eq(queue__anchor(tilekey[i]), queue__anchor(tilekey[i + 1])))
             continue;
         if (mark)
@@ -150,7 +150,7 @@ static enum rc times_sort_out(const struct queue *queue, enum queue_status statu
     enum rc rc = RC_OK;
     *ret_count = 0;
     for (size_t i = 0; i < count && rc == RC_OK; i++) {
-        if (queue_tilekey_is_good(items->item[i].member))
+        if (tilekey_is(items->item[i].member))
             to[(*ret_count)++] = items->item[i].member;
         else
             rc = queue__index_remove(queue, items->item[i].member, status, err);
@@ -160,11 +160,9 @@ static enum rc times_sort_out(const struct queue *queue, enum queue_status statu
 
 /* ---- leases ---- */
 
-static enum rc release_one(const struct queue *queue, struct bytes tilekey, bool *ret_released,
-                           struct err *err)
+static enum rc release_one(const struct queue *queue, struct bytes tilekey, struct err *err)
 {
     struct queue_task task;
-    *ret_released = false;
     enum rc rc = queue__task_read(queue, tilekey, &task, err);
     if (rc == RC_INVALID || rc == RC_WRONGTYPE || (rc == RC_OK && task.status == QUEUE_NONE))
         return queue__task_forget(queue, tilekey, err);
@@ -174,7 +172,6 @@ static enum rc release_one(const struct queue *queue, struct bytes tilekey, bool
         return queue__index_remove(queue, tilekey, QUEUE_IN_PROGRESS, err);
     if (task.lease_ms > now_ms(queue)) /* the time was changed by hand */
         return queue__task_move(queue, &task, QUEUE_IN_PROGRESS, 0, NULL, err);
-    *ret_released = true;
     return pend(queue, &task, 0, NULL, err);
 }
 
@@ -182,7 +179,7 @@ enum rc queue_release(const struct queue *queue, size_t count_max, size_t *ret_c
                       int64_t *ret_next_ms, struct err *err)
 {
     struct zset_items items = {0};
-    size_t due_count = 0, count = 0, released_count = 0;
+    size_t due_count = 0, count = 0;
     enum rc rc = times_read(queue, QUEUE_IN_PROGRESS, count_max + 1, &items, err);
     while (due_count < items.count && due_count < count_max &&
            time_of(items.item[due_count].score) <= now_ms(queue))
@@ -192,16 +189,13 @@ enum rc queue_release(const struct queue *queue, size_t count_max, size_t *ret_c
         rc = times_sort_out(queue, QUEUE_IN_PROGRESS, &items, due_count, tilekey, &count, err);
     if (rc == RC_OK)
         rc = queue__warm(queue, tilekey, count, err);
-    for (size_t i = 0; i < count && rc == RC_OK; i++) {
-        bool released;
-        rc = release_one(queue, tilekey[i], &released, err);
-        released_count += released;
-    }
+    for (size_t i = 0; i < count && rc == RC_OK; i++)
+        rc = release_one(queue, tilekey[i], err);
     if (rc == RC_OK)
         rc = settle(queue, tilekey, count, false, err);
     if (rc != RC_OK)
         return rc;
-    *ret_count = released_count;
+    *ret_count = due_count;
     *ret_next_ms = due_count < items.count ? time_of(items.item[due_count].score) : INT64_MAX;
     return RC_OK;
 }
@@ -480,7 +474,7 @@ static enum rc failed_read(const struct queue *queue, size_t count_max, struct b
     rc = rc == RC_NOT_FOUND ? RC_OK : rc;
     for (size_t i = 0; i < member_count && rc == RC_OK; i++) {
         struct queue_task task = {.status = QUEUE_NONE};
-        bool good = queue_tilekey_is_good(member[i]);
+        bool good = tilekey_is(member[i]);
         if (good)
             rc = queue__task_read(queue, member[i], &task, err);
         if (rc == RC_COLD)

@@ -8,11 +8,11 @@
  * Threads: the executor, except queue_item_parse(). */
 #pragma once
 
+#include "tile/tile.h"
 #include "types/kv.h"
 
 enum {
     QUEUE_ITEM_BYTES_MAX = 64 * 1024,
-    QUEUE_TILEKEY_BYTES_MAX = 24,
     QUEUE_TAKE_MAX = 1000,
     QUEUE_ADD_MAX = 10000,
     QUEUE_RETRY_MAX = 1000,
@@ -21,47 +21,32 @@ enum {
 };
 #define QUEUE_LEASE_MS_MAX (INT64_C(366) * 24 * 3600 * 1000)
 
-enum queue_status { /* the first four are those of metadata rows, on disk */
-                    QUEUE_PENDING,
-                    QUEUE_IN_PROGRESS,
-                    QUEUE_DONE,
-                    QUEUE_ERROR,
-                    QUEUE_NONE, /* there is no such task */
+enum queue_status {
+    QUEUE_PENDING = TILE_PENDING,
+    QUEUE_IN_PROGRESS = TILE_IN_PROGRESS,
+    QUEUE_DONE = TILE_DONE,
+    QUEUE_ERROR = TILE_ERROR,
+    QUEUE_NONE, /* there is no such task */
 };
 enum { QUEUE_STATUS_COUNT = QUEUE_NONE };
 
-/* The database of a tile type. */
-struct queue_sets;
+/* The database of a tile type. In that of a metadata type (q2, qp) the tasks whose tiles a packet
+ * describes are its set, and its status follows them. */
 struct queue {
     struct ns *ns;
-    const struct queue_sets *sets; /* NULL: tasks have no sets here */
-};
-
-/* Metadata packets that describe tiles, whose status follows their tasks. */
-struct queue_set {
-    bool exists;
-    enum queue_status status;
-    uint64_t data_hash; /* another one: other data */
-};
-struct queue_sets {
-    /* The packet at an anchor ("" is the root). RC_COLD. */
-    enum rc (*get)(void *arg, struct bytes anchor, struct queue_set *ret_set, struct err *err);
-    /* A legal move of a packet that exists. */
-    enum rc (*status_set)(void *arg, struct bytes anchor, enum queue_status status,
-                          struct err *err);
-    void *arg;
+    struct tiles *tiles;
+    struct tile_type *type;
 };
 
 struct queue_item {
     struct bytes json; /* borrowed */
     struct bytes tilekey;
-    char tilekey_text[QUEUE_TILEKEY_BYTES_MAX];
+    char tilekey_text[TILE_LEVEL_MAX];
     int64_t version; /* 0: none was given */
 };
 /* {"tilekey": "0123", "version": 7, ...}; other members are the takers' business. The item must
  * stay where it is: tilekey points into it. RC_INVALID. */
 enum rc queue_item_parse(struct bytes json, struct queue_item *item, struct err *err) NODISCARD;
-bool queue_tilekey_is_good(struct bytes tilekey);
 
 /* ret_added: how many have become pending, or have a newer item by now. */
 enum rc queue_add(const struct queue *queue, const struct queue_item *item, size_t count,
@@ -99,8 +84,8 @@ enum rc queue_retry(const struct queue *queue, const struct bytes *tilekey, size
 enum rc queue_retry_all(const struct queue *queue, size_t count_max, size_t *ret_count,
                         struct err *err) NODISCARD;
 
-/* Leases that are over at kv.now_ms, at most count_max. ret_next_ms: when the next one ends;
- * INT64_MAX: there is none. */
+/* Leases that are over at kv.now_ms, at most count_max; ret_count: how many there were.
+ * ret_next_ms: when the next one ends; INT64_MAX: there is none. */
 enum rc queue_release(const struct queue *queue, size_t count_max, size_t *ret_count,
                       int64_t *ret_next_ms, struct err *err) NODISCARD;
 

@@ -38,6 +38,7 @@ enum rc queue__warm(const struct queue *queue, const struct bytes *tilekey, size
                     struct err *err) NODISCARD;
 
 /* queue_set.c; nothing happens where there are no sets */
+bool queue__has_sets(const struct queue *queue);
 struct bytes queue__anchor(struct bytes tilekey); /* that describes it */
 enum rc queue__set_warm(const struct queue *queue, struct bytes tilekey, struct err *err) NODISCARD;
 enum rc queue__set_count(const struct queue *queue, struct bytes tilekey, enum queue_status from,

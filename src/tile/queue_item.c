@@ -4,16 +4,6 @@
 
 #include "base/banned.h"
 
-bool queue_tilekey_is_good(struct bytes tilekey)
-{
-    if (tilekey.len == 0 || tilekey.len > QUEUE_TILEKEY_BYTES_MAX)
-        return false;
-    for (size_t i = 0; i < tilekey.len; i++)
-        if (tilekey.ptr[i] < '0' || tilekey.ptr[i] > '3')
-            return false;
-    return true;
-}
-
 static enum rc members_read(const json_t *json, struct queue_item *item, struct err *err)
 {
     const json_t *tilekey = json_object_get(json, "tilekey");
@@ -23,9 +13,9 @@ static enum rc members_read(const json_t *json, struct queue_item *item, struct 
     if (!json_is_string(tilekey))
         return err_set(err, RC_INVALID, "a task has a \"tilekey\", a string");
     struct bytes text = bytes_of(json_string_value(tilekey), json_string_length(tilekey));
-    if (!queue_tilekey_is_good(text))
+    if (!tilekey_is(text))
         return err_set(err, RC_INVALID, "a tilekey has 1 to %d digits, each 0 to 3",
-                       QUEUE_TILEKEY_BYTES_MAX);
+                       TILE_LEVEL_MAX);
     if (version && (!json_is_integer(version) || json_integer_value(version) < 0))
         return err_set(err, RC_INVALID, "the \"version\" of a task is an integer, 0 or more");
     memcpy(item->tilekey_text, text.ptr, text.len);

@@ -2,6 +2,7 @@
  * their tiles. */
 #include <inttypes.h>
 #include <stdio.h>
+#include <xxhash.h>
 
 #include "tile/queue_int.h"
 #include "types/hash.h"
@@ -28,7 +29,35 @@ static void data_text(char to[HASH_TEXT_BYTES], uint64_t hash)
     snprintf(to, HASH_TEXT_BYTES, "%016" PRIx64, hash);
 }
 
+bool queue__has_sets(const struct queue *queue)
+{
+    return tile_type_kind(queue->type) == TILE_META;
+}
+
 /* ---- reading ---- */
+
+struct packet {
+    uint64_t anchor;
+    bool exists;
+    enum queue_status status;
+    uint64_t data_hash; /* another one: other data */
+};
+
+static enum rc packet_get(const struct queue *queue, struct bytes tilekey,
+                          struct packet *ret_packet, struct err *err)
+{
+    struct tile_meta_found found;
+    *ret_packet = (struct packet){0};
+    enum rc rc = tilekey_parse(queue__anchor(tilekey), &ret_packet->anchor, err);
+    if (rc == RC_OK)
+        rc = tile_meta_get(queue->tiles, queue->type, ret_packet->anchor, &found, err);
+    if (rc != RC_OK)
+        return rc == RC_NOT_FOUND ? RC_OK : rc;
+    ret_packet->exists = true;
+    ret_packet->status = (enum queue_status)found.status;
+    ret_packet->data_hash = XXH3_64bits(found.data.ptr, found.data.len);
+    return RC_OK;
+}
 
 struct counts {
     int64_t of[QUEUE_STATUS_COUNT];
@@ -73,11 +102,11 @@ enum rc queue__set_warm(const struct queue *queue, struct bytes tilekey, struct 
 {
     char text[QUEUE_NAME_BYTES];
     struct counts counts;
-    struct queue_set set;
-    if (!queue->sets)
+    struct packet packet;
+    if (!queue__has_sets(queue))
         return RC_OK;
     enum rc rc = counts_read(queue, name_of(text, tilekey), &counts, err);
-    enum rc set_rc = queue->sets->get(queue->sets->arg, queue__anchor(tilekey), &set, err);
+    enum rc set_rc = packet_get(queue, tilekey, &packet, err);
     return rc == RC_COLD ? rc : set_rc;
 }
 
@@ -99,7 +128,7 @@ enum rc queue__set_count(const struct queue *queue, struct bytes tilekey, enum q
                          enum queue_status to, struct err *err)
 {
     char text[QUEUE_NAME_BYTES];
-    if (!queue->sets || from == to)
+    if (!queue__has_sets(queue) || from == to)
         return RC_OK;
     struct bytes name = name_of(text, tilekey);
     enum rc rc = count_add(queue, name, from, -1, err);
@@ -109,17 +138,17 @@ enum rc queue__set_count(const struct queue *queue, struct bytes tilekey, enum q
 enum rc queue__set_mark(const struct queue *queue, struct bytes tilekey, struct err *err)
 {
     char text[QUEUE_NAME_BYTES], data[HASH_TEXT_BYTES];
-    struct queue_set set;
+    struct packet packet;
     struct counts counts;
-    if (!queue->sets)
+    if (!queue__has_sets(queue))
         return RC_OK;
     struct bytes name = name_of(text, tilekey);
-    enum rc rc = queue->sets->get(queue->sets->arg, queue__anchor(tilekey), &set, err);
+    enum rc rc = packet_get(queue, tilekey, &packet, err);
     if (rc == RC_OK)
         rc = counts_read(queue, name, &counts, err);
-    if (rc != RC_OK || !set.exists || (counts.has_data && counts.data_hash == set.data_hash))
+    if (rc != RC_OK || !packet.exists || (counts.has_data && counts.data_hash == packet.data_hash))
         return rc;
-    data_text(data, set.data_hash);
+    data_text(data, packet.data_hash);
     const struct bytes pair[] = {BYTES("data"), bytes_of(data, strlen(data))};
     return hash_set(queue->ns, name, pair, 1, NULL, err);
 }
@@ -161,24 +190,24 @@ enum rc queue__set_settle(const struct queue *queue, struct bytes tilekey, struc
 {
     char text[QUEUE_NAME_BYTES];
     struct counts counts;
-    struct queue_set set;
-    if (!queue->sets)
+    struct packet packet;
+    if (!queue__has_sets(queue))
         return RC_OK;
-    struct bytes name = name_of(text, tilekey), anchor = queue__anchor(tilekey);
+    struct bytes name = name_of(text, tilekey);
     enum rc rc = counts_read(queue, name, &counts, err);
     if (rc == RC_OK)
-        rc = queue->sets->get(queue->sets->arg, anchor, &set, err);
+        rc = packet_get(queue, tilekey, &packet, err);
     if (rc != RC_OK)
         return rc;
     enum queue_status to = status_of(&counts), step;
     const struct bytes pairs[] = {BYTES("status"), queue__status_text[to], BYTES("completed"),
                                   to == QUEUE_DONE ? BYTES("true") : BYTES("false")};
     rc = hash_set(queue->ns, name, pairs, ARRAY_LEN(pairs) / 2, NULL, err);
-    if (!set.exists || !counts.has_data || counts.data_hash != set.data_hash)
+    if (!packet.exists || !counts.has_data || counts.data_hash != packet.data_hash)
         return rc; /* the tasks were made from other data */
-    while (rc == RC_OK && (step = step_of(set.status, to)) != QUEUE_NONE) {
-        rc = queue->sets->status_set(queue->sets->arg, anchor, step, err);
-        set.status = step;
+    while (rc == RC_OK && (step = step_of(packet.status, to)) != QUEUE_NONE) {
+        rc = tile_meta_move(queue->tiles, queue->type, packet.anchor, (enum tile_status)step, err);
+        packet.status = step;
     }
     return rc;
 }
