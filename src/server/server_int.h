@@ -195,6 +195,8 @@ struct server {
     struct kv kv;
     struct expire *expire;
     struct landing *landing;
+    struct tiles *tiles;
+    struct queue_lease *queue_lease;
     struct cmd_table *cmds;
     struct loop_watch listener[LISTENERS_MAX];
     size_t listener_count;

@@ -19,6 +19,8 @@ struct queue_lease {
     struct queue_lease_options options;
     size_t type_first; /* looked at first: a busy type does not keep the others waiting */
     bool failed;       /* the last step: the next one waits */
+    bool asleep;
+    int64_t wake_ms; /* while asleep */
 };
 
 static void sleep_until(struct queue_lease *lease, int64_t next_ms)
@@ -27,6 +29,8 @@ static void sleep_until(struct queue_lease *lease, int64_t next_ms)
     int64_t now_ms = (int64_t)kv->now_ms, latest_ms = now_ms + LEASE_SLEEP_MS;
     int64_t wake_ms = next_ms < latest_ms ? next_ms : latest_ms;
     uint64_t wait_ms = wake_ms > now_ms ? (uint64_t)(wake_ms - now_ms) : 0;
+    lease->wake_ms = wake_ms;
+    lease->asleep = true;
     task_wait_until(&lease->task, clock_mono_ns(kv->clock) + wait_ms * NS_PER_MS);
 }
 
@@ -68,6 +72,7 @@ static enum rc job_run(struct task *task, struct store *store, struct err *err)
     struct queue_lease *lease = (struct queue_lease *)task;
     const struct queue_lease_options *options = &lease->options;
     (void)store;
+    lease->asleep = false;
     kv_begin(options->kv, clock_unix_ms(options->kv->clock));
     if (options->enter)
         options->enter(options->arg);
@@ -83,6 +88,7 @@ static void job_done(struct task *task, enum rc rc, const struct err *err)
 {
     struct queue_lease *lease = (struct queue_lease *)task;
     (void)err;
+    lease->asleep = false;
     lease->failed = rc != RC_OK;
     task_start(lease->options.tasks, task);
 }
@@ -104,4 +110,13 @@ void queue_lease_free(struct queue_lease *lease)
         return;
     task_cancel(&lease->task);
     mem_free(lease);
+}
+
+void queue_lease_deadline_set(struct queue_lease *lease, int64_t lease_ms)
+{
+    if (!lease->asleep || lease_ms >= lease->wake_ms)
+        return;
+    lease->asleep = false;
+    task_cancel(&lease->task);
+    task_start(lease->options.tasks, &lease->task);
 }

@@ -25,3 +25,5 @@ struct queue_lease_options {
 
 struct queue_lease *queue_lease_new(const struct queue_lease_options *options); /* starts the job */
 void queue_lease_free(struct queue_lease *lease); /* NULL is allowed */
+/* A lease ends at this time: the job does not sleep past it. */
+void queue_lease_deadline_set(struct queue_lease *lease, int64_t lease_ms);

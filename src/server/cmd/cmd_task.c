@@ -1,6 +1,7 @@
 /* TASK.*: arguments and replies around tile/queue.h. */
 #include "server/server_int.h"
 #include "tile/queue.h"
+#include "tile/queue_lease.h"
 
 #include "base/banned.h"
 
@@ -124,6 +125,8 @@ enum rc cmd_task_take(struct cmd_ctx *ctx)
     if (take.taken_count == 0 && !take.more && args.blocks)
         return cmd_block(ctx, &(struct cmd_blocking){&queue_key, 1, KV_EVENT_LIST,
                                                      (uint64_t)args.block_ms, nothing_taken});
+    if (take.taken_count > 0) /* also if this is taken back: it finds nothing then */
+        queue_lease_deadline_set(ctx->server->queue_lease, take.taken[0].lease_ms);
     taken_reply(ctx, &take);
     return RC_OK;
 }
