@@ -112,7 +112,6 @@ static void answers_give(struct http *http, struct ask *first, struct ask **end)
 static void waiting_remove(struct ask *ask)
 {
     struct http *http = ask->http;
-    tile_waiter_end(http->server->tiles, &ask->tile);
     if (ask->waiting_prev)
         ask->waiting_prev->waiting_next = ask->waiting_next;
     else
@@ -127,10 +126,7 @@ static enum rc waiting_run(struct task *task, struct store *store, struct err *e
     struct server *server = ask->http->server;
     (void)store;
     kv_begin(&server->kv, clock_unix_ms(server->clock));
-    enum rc rc = ask_try(ask, err);
-    if (rc == RC_COLD && tiles_wait(server->tiles, &ask->tile, task))
-        task_wait_event(task);
-    return rc;
+    return ask_try(ask, err);
 }
 
 static void waiting_done(struct task *task, enum rc rc, const struct err *err)

@@ -121,6 +121,19 @@ static enum rc landing_open(struct server *server, struct err *err)
     return landing_rules_load(server->landing, err);
 }
 
+static enum rc tiles_start(struct server *server, struct err *err)
+{
+    const struct config *config = server->config;
+    return tiles_open(&(struct tiles_options){.kv = &server->kv,
+                                              .tasks = server->tasks,
+                                              .clock = server->clock,
+                                              .types = (const char *const *)config->tile_types.text,
+                                              .type_count = config->tile_types.count,
+                                              .wake = loop_wake,
+                                              .wake_arg = server->loop},
+                      &server->tiles, err);
+}
+
 static void run_id_draw(char to[41])
 {
     static const char digits[] = "0123456789abcdef";
@@ -178,6 +191,8 @@ enum rc server_new(const struct server_options *options, struct server **ret_ser
     enum rc rc = databases_open(server, err);
     if (rc == RC_OK)
         rc = landing_open(server, err);
+    if (rc == RC_OK)
+        rc = tiles_start(server, err);
     if (rc == RC_OK) {
         server->expire = expire_new(&(struct expire_options){.kv = &server->kv,
                                                              .tasks = server->tasks,
@@ -222,6 +237,7 @@ void server_free(struct server *server)
     queue_lease_free(server->queue_lease);
     expire_free(server->expire);
     landing_free(server->landing);
+    tiles_close(server->tiles);
     tasks_free(server->tasks);
     server__requests_done(server);
     server__effects_held_done(server);

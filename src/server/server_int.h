@@ -16,6 +16,7 @@
 #include "server/resp.h"
 #include "server/server.h"
 #include "store/task.h"
+#include "tile/tile.h"
 #include "types/expire.h"
 
 #define TERRACE_VERSION "0.3.0"
@@ -373,6 +374,10 @@ size_t pubsub_receivers(struct server *server, enum sub_kind kind, struct bytes 
 /* To those who were subscribed before the message got its number. */
 void pubsub_deliver(struct server *server, enum sub_kind kind, uint64_t seq, struct bytes channel,
                     struct bytes message);
+
+/* cmd/cmd_tile_plain.c */
+/* The handler; in a database of tiles, that of plain commands on them. */
+enum rc server__cmd_run(struct cmd_ctx *ctx) NODISCARD;
 
 /* cmd/cmd_connection.c */
 enum rc server__client_name_set(struct cmd_ctx *ctx, struct bytes name) NODISCARD;

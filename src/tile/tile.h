@@ -28,13 +28,14 @@ enum tile_kind { /* on disk: append, never renumber */
                  TILE_META = 2, /* sets of metadata: q2, qp */
 };
 
-enum { TILE_TYPES_MAX = 64, TILE_TYPE_NAME_BYTES_MAX = 31 };
+enum { TILE_TYPES_MAX = 16, TILE_TYPE_NAME_BYTES_MAX = 31 };
 
 struct tiles_options {
     struct kv *kv;
     struct tasks *tasks;
     const struct clock *clock;
-    const char *types;      /* "imagery=1 terrain=2": tile-types */
+    const char *const *types; /* "imagery=1": tile-types */
+    size_t type_count;
     const char *sqlite_dir; /* tile-sqlite; "" or NULL: none */
     const char *kv_dir;     /* tile-kv */
     bool clear;             /* tile-clear */
@@ -60,6 +61,10 @@ bool tiles_drained(struct tiles *tiles);
 
 /* ---- types ---- */
 
+/* "imagery=1", without its quotes. RC_INVALID: the text begins with "argument", or names the type.
+ */
+enum rc tile_binding_parse(struct bytes text, struct bytes *ret_name, uint32_t *ret_db,
+                           struct err *err) NODISCARD;
 struct tile_type *tiles_type(const struct tiles *tiles, struct bytes name); /* NULL: unknown */
 struct tile_type *tiles_type_at(const struct tiles *tiles, size_t index);   /* NULL: the end */
 const char *tile_type_name(const struct tile_type *type);

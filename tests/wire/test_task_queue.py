@@ -7,7 +7,7 @@ import time
 import pytest
 import redis
 
-TYPES = ()
+TYPES = ("--tile-types", "imagery=1", "q2=5")
 STATUSES = ("PENDING", "IN_PROGRESS", "DONE", "ERROR")
 
 
