@@ -12,9 +12,10 @@
  * Ownership: the server is borrowed for its life. Threads: the executor; the thread is inside. */
 #pragma once
 
+#include <stdint.h>
+
 #include "base/err.h"
 
-struct buf;
 struct http; /* defined in server/http_int.h */
 struct server;
 
