@@ -8,6 +8,7 @@
 #include "base/log.h"
 #include "base/mem.h"
 #include "server/http.h"
+#include "tile/queue_lease.h"
 #include "types/names.h"
 
 #include "base/banned.h"
@@ -204,6 +205,13 @@ enum rc server_new(const struct server_options *options, struct server **ret_ser
                                                              .leave = server__job_leave,
                                                              .safe = server__job_safe,
                                                              .arg = server});
+        server->queue_lease =
+            queue_lease_new(&(struct queue_lease_options){.kv = &server->kv,
+                                                          .tiles = server->tiles,
+                                                          .tasks = server->tasks,
+                                                          .enter = server__job_enter,
+                                                          .leave = server__job_leave,
+                                                          .arg = server});
         expire_active_set(server->expire, server->config->active_expire);
         server__listening_update(server);
         config_listen(server->config, config_changed, server);
@@ -231,6 +239,7 @@ void server_free(struct server *server)
         server__conn_close(server->conns);
     loop_del(server->loop, &server->signals);
     config_listen(server->config, NULL, NULL);
+    queue_lease_free(server->queue_lease);
     expire_free(server->expire);
     landing_free(server->landing);
     fs_close(server->fs);

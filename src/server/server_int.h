@@ -199,6 +199,7 @@ struct server {
     struct landing *landing;
     struct fs *fs;
     struct tiles *tiles;
+    struct queue_lease *queue_lease;
     struct cmd_table *cmds;
     struct loop_watch listener[LISTENERS_MAX];
     size_t listener_count;
