@@ -56,6 +56,8 @@ need_build() {
     need liblz4-dev has_library liblz4 lz4.h
     need libzstd-dev has_library libzstd zstd.h
     need liblmdb-dev has_library lmdb lmdb.h
+    need libprotobuf-c-dev has_library libprotobuf-c protobuf-c/protobuf-c.h
+    need protobuf-c-compiler has protoc-c
     need libmariadb-dev has_library libmariadb mariadb/mysql.h
 }
 
