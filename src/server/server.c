@@ -120,6 +120,17 @@ static enum rc landing_open(struct server *server, struct err *err)
     return landing_rules_load(server->landing, err);
 }
 
+static void part_start_up(struct server *server)
+{
+    server->part = part_new(&(struct part_options){.kv = &server->kv,
+                                                   .tasks = server->tasks,
+                                                   .clock = server->clock,
+                                                   .enter = server__job_enter,
+                                                   .leave = server__job_leave,
+                                                   .safe = server__job_safe,
+                                                   .arg = server});
+}
+
 static void run_id_draw(char to[41])
 {
     static const char digits[] = "0123456789abcdef";
@@ -178,6 +189,7 @@ enum rc server_new(const struct server_options *options, struct server **ret_ser
     if (rc == RC_OK)
         rc = landing_open(server, err);
     if (rc == RC_OK) {
+        part_start_up(server);
         server->expire = expire_new(&(struct expire_options){.kv = &server->kv,
                                                              .tasks = server->tasks,
                                                              .enter = server__job_enter,
@@ -212,6 +224,7 @@ void server_free(struct server *server)
     loop_del(server->loop, &server->signals);
     config_listen(server->config, NULL, NULL);
     expire_free(server->expire);
+    part_free(server->part);
     landing_free(server->landing);
     tasks_free(server->tasks);
     server__requests_done(server);

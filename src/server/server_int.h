@@ -11,6 +11,7 @@
 
 #include "base/table.h"
 #include "landing/landing.h"
+#include "partition/part.h"
 #include "server/cmd.h"
 #include "server/config.h"
 #include "server/resp.h"
@@ -195,6 +196,7 @@ struct server {
     struct kv kv;
     struct expire *expire;
     struct landing *landing;
+    struct part *part;
     struct cmd_table *cmds;
     struct loop_watch listener[LISTENERS_MAX];
     size_t listener_count;
