@@ -60,3 +60,13 @@ size_t utf8_count(struct bytes text)
     }
     return count;
 }
+
+void utf8_repair(uint8_t *text, size_t len)
+{
+    for (size_t i = 0; i < len;) {
+        size_t char_bytes = char_len(text + i, len - i);
+        if (char_bytes == 0)
+            text[i] = '?';
+        i += char_bytes ? char_bytes : 1;
+    }
+}

@@ -253,8 +253,9 @@ enum rc dirty_snapshot(const struct dirty_table *table, bool *ret_has, bool *ret
 enum rc dirty_error_put(const struct dirty_table *table, struct bytes entry,
                         const struct dirty_error *error, struct err *err)
 {
-    const char *reason =
-        utf8_is_valid(bytes_of(error->reason, strlen(error->reason))) ? error->reason : "?";
+    char reason[DIRTY_REASON_BYTES]; /* it was cut, and databases quote what they were given */
+    memcpy(reason, error->reason, sizeof reason);
+    utf8_repair((uint8_t *)reason, strlen(reason));
     json_t *json =
         json_pack("{s:s, s:I, s:I, s:s, s:I}", "op", error->removed ? "REMOVE" : "UPDATE",
                   "version", (json_int_t)error->version, "attempts", (json_int_t)error->attempts,

@@ -136,14 +136,30 @@ static uint64_t error_next_ms(uint64_t now_ms, uint64_t attempts)
     return now_ms + (wait_ms < ERROR_BACK_OFF_MS_MAX ? wait_ms : ERROR_BACK_OFF_MS_MAX);
 }
 
-static enum rc error_note(const struct dirty_table *table, const struct mark_seen *seen,
-                          bool removed, uint64_t version, const char *reason, struct err *err)
+/* If the clock went back it is due as well: nothing waits longer than that. */
+static bool is_due(uint64_t next_ms, uint64_t now_ms)
 {
+    return next_ms <= now_ms || next_ms - now_ms > ERROR_BACK_OFF_MS_MAX;
+}
+
+static void retry_note(struct lander *lander, uint64_t next_ms)
+{
+    struct retry *retry = &lander->retry[lander->table];
+    if (next_ms < retry->due_ms)
+        retry->due_ms = next_ms;
+    if (next_ms < retry->next_ms) /* a walk that is not through may have passed it */
+        retry->next_ms = next_ms;
+}
+
+static enum rc error_note(struct lander *lander, const struct mark_seen *seen, bool removed,
+                          uint64_t version, const char *reason, struct err *err)
+{
+    const struct dirty_table table = lander__table(lander);
     struct dirty_error error = {.attempts = 0};
     struct bytes value;
     struct key key;
-    uint64_t now_ms = table->ns->kv->now_ms;
-    enum rc rc = dirty_open(table, DIRTY_ERROR, &key, err);
+    uint64_t now_ms = table.ns->kv->now_ms;
+    enum rc rc = dirty_open(&table, DIRTY_ERROR, &key, err);
     if (rc == RC_OK)
         rc = hash_field(&key, seen->entry, &value, err);
     if (rc == RC_OK)
@@ -155,7 +171,8 @@ static enum rc error_note(const struct dirty_table *table, const struct mark_see
     error.attempts++;
     error.next_ms = error_next_ms(now_ms, error.attempts);
     snprintf(error.reason, sizeof error.reason, "%s", reason);
-    return dirty_error_put(table, seen->entry, &error, err);
+    retry_note(lander, error.next_ms);
+    return dirty_error_put(&table, seen->entry, &error, err);
 }
 
 /* (2): what was seen goes, whether it has landed or stands among the errors from now on. */
@@ -198,7 +215,6 @@ static enum rc removal_do(const struct dirty_table *table, struct removal *remov
 static enum rc field_note(struct lander *lander, const struct land_owner *owner,
                           const struct land_field *field, struct removal *removal, struct err *err)
 {
-    struct dirty_table table = lander__table(lander);
     struct mark_seen seen = field->seen;
     seen_remove(removal, &seen, field->refused != NULL);
     if (!field->refused)
@@ -209,7 +225,7 @@ static enum rc field_note(struct lander *lander, const struct land_owner *owner,
         return err_set(err, RC_NOMEM, "could not allocate memory for an entry");
     if (!seen.entry.ptr) /* it came with its owner's mark */
         seen.entry = buf_bytes(entry);
-    return error_note(&table, &seen, !field->here, field->version, field->refused, err);
+    return error_note(lander, &seen, !field->here, field->version, field->refused, err);
 }
 
 /* `keep`: what has landed may go after a while. */
@@ -241,7 +257,7 @@ static enum rc owner_note(struct lander *lander, const struct land_owner *owner,
     if (owner->sweep)
         seen_remove(removal, &owner->seen, owner->refused != NULL);
     if (owner->sweep && owner->refused)
-        rc = error_note(&table, &owner->seen, !owner->exists, owner->owner_version, owner->refused,
+        rc = error_note(lander, &owner->seen, !owner->exists, owner->owner_version, owner->refused,
                         err);
     if (lander->rule->spec->keep_ms == 0 || !owner->exists)
         return rc;
@@ -411,40 +427,86 @@ static enum rc step_lock(struct lander *lander, struct err *err)
     if (rc != RC_OK)
         return rc;
     lander->locked_before |= bit;
+    lander->retried = 0;
     return lander__step_to(lander, LANDER_RETRY);
+}
+
+struct retry_step { /* over some entries, in one commit */
+    struct bytes after;
+    uint64_t next_ms;
+    size_t looked, marked;
+};
+
+static enum rc entry_retry(struct lander *lander, struct retry_step *step, struct bytes value,
+                           struct err *err)
+{
+    struct dirty_table table = lander__table(lander);
+    uint64_t now_ms = table.ns->kv->now_ms;
+    struct land_entry parts;
+    struct dirty_error error;
+    struct err ignored;
+    if (!land_rule_has_entry(lander->rule, step->after, &parts) ||
+        dirty_error_parse(value, &error, &ignored) != RC_OK)
+        return RC_OK;
+    if (!is_due(error.next_ms, now_ms)) {
+        step->next_ms = error.next_ms < step->next_ms ? error.next_ms : step->next_ms;
+        return RC_OK;
+    }
+    step->marked++;
+    return dirty_mark(&table, step->after, error.removed, NULL, err);
+}
+
+/* RC_OK: those were the last. RC_WAIT: there are more behind step->after. */
+static enum rc entries_retry(struct lander *lander, struct retry_step *step, struct err *err)
+{
+    CLEANUP(store_walk_done) struct store_walk walk = {0};
+    struct dirty_table table = lander__table(lander);
+    struct kv *kv = table.ns->kv;
+    struct bytes entry, value, first = step->after;
+    struct key key;
+    enum rc rc = dirty_open(&table, DIRTY_ERROR, &key, err);
+    if (rc != RC_OK || !key.exists)
+        return rc;
+    store_walk_init(&walk, kv->store, key_rows(&key), false);
+    rc = store_walk_seek(&walk, first, err);
+    while (rc == RC_OK) {
+        if (step->looked >= LAND_STEP_FIELDS)
+            return RC_WAIT;
+        rc = store_walk_next(&walk, &entry, &value, err);
+        if (rc != RC_OK || (first.len > 0 && bytes_eq(entry, first)))
+            continue;
+        step->looked++;
+        step->after = arena_copy(&kv->arena, entry);
+        rc = entry_retry(lander, step, value, err);
+    }
+    return rc == RC_NOT_FOUND ? RC_OK : rc;
 }
 
 /* Entries that were refused and are due again are marked anew, with this commit's version. */
 static enum rc step_retry(struct lander *lander, struct err *err)
 {
-    CLEANUP(store_walk_done) struct store_walk walk = {0};
-    struct dirty_table table = lander__table(lander);
-    struct bytes entry, value;
-    struct key key;
-    enum rc rc = dirty_open(&table, DIRTY_ERROR, &key, err);
-    if (rc != RC_OK)
-        return rc;
-    if (!key.exists)
+    struct retry *retry = &lander->retry[lander->table];
+    struct kv *kv = lander->rule->landing->kv;
+    bool begins = retry->after.len == 0;
+    if (retry->due_ms == UINT64_MAX || !is_due(retry->due_ms, kv->now_ms))
         return lander__step_to(lander, LANDER_SNAPSHOT);
-    struct kv *kv = table.ns->kv;
-    size_t marked = 0;
-    store_walk_init(&walk, kv->store, key_rows(&key), false);
-    while ((rc = store_walk_next(&walk, &entry, &value, err)) == RC_OK) {
-        struct land_entry parts;
-        struct dirty_error error;
-        if (!land_rule_has_entry(lander->rule, entry, &parts) ||
-            dirty_error_parse(value, &error, err) != RC_OK || error.next_ms > kv->now_ms)
-            continue;
-        if (marked++ == RETRY_MARKS_MAX) {
-            lander->kicked = true; /* the others with the next pass */
-            break;
-        }
-        struct bytes copy = arena_copy(&kv->arena, entry);
-        rc = dirty_mark(&table, copy, error.removed, NULL, err);
-        if (rc != RC_OK)
-            return rc;
-    }
-    return rc == RC_OK || rc == RC_NOT_FOUND ? lander__step_to(lander, LANDER_SNAPSHOT) : rc;
+    struct retry_step step = {.after = arena_copy(&kv->arena, buf_bytes(&retry->after)),
+                              .next_ms = begins ? UINT64_MAX : retry->next_ms};
+    enum rc rc = entries_retry(lander, &step, err);
+    if (rc != RC_OK && rc != RC_WAIT)
+        return rc;
+    buf_cut(&retry->after, 0);
+    if (rc == RC_WAIT && !buf_add_bytes(&retry->after, step.after))
+        return err_set(err, RC_NOMEM, "could not allocate memory for an entry");
+    retry->next_ms = step.next_ms;
+    lander->retried += step.marked;
+    if (rc == RC_OK)
+        retry->due_ms = retry->next_ms;
+    else if (lander->retried < RETRY_MARKS_MAX)
+        return RC_WAIT;
+    else
+        lander->kicked = true; /* the others with the next pass */
+    return lander__step_to(lander, LANDER_SNAPSHOT);
 }
 
 static enum rc step_snapshot(struct lander *lander, struct err *err)
@@ -564,6 +626,8 @@ enum rc lander_new(struct land_rule *rule, struct lander **ret_lander, struct er
     land_batch_init(&lander->batch);
     buf_init(&lander->cursor, STORE_SUFFIX_BYTES_MAX);
     buf_init(&lander->expand_after, STORE_SUFFIX_BYTES_MAX);
+    for (size_t i = 0; i < LAND_TABLES_MAX; i++)
+        buf_init(&lander->retry[i].after, STORE_SUFFIX_BYTES_MAX);
     lander->task.run = job_run;
     lander->task.done = job_done;
     lander->task.flags = TASK_JOB | TASK_DELETES;
@@ -581,16 +645,29 @@ void lander_start(struct lander *lander)
     task_start(lander->rule->landing->options.tasks, &lander->task); /* a run before us left it */
 }
 
+void lander_stop(struct lander *lander)
+{
+    worker_stop(lander->worker);
+    task_cancel(&lander->task);
+    task_cancel(&lander->renew);
+}
+
+bool lander_has_ended(struct lander *lander)
+{
+    return worker_has_ended(lander->worker);
+}
+
 void lander_free(struct lander *lander)
 {
     if (!lander)
         return;
+    lander_stop(lander);
     worker_free(lander->worker);
-    task_cancel(&lander->task);
-    task_cancel(&lander->renew);
     land_batch_done(&lander->batch);
     buf_done(&lander->cursor);
     buf_done(&lander->expand_after);
+    for (size_t i = 0; i < LAND_TABLES_MAX; i++)
+        buf_done(&lander->retry[i].after);
     mem_free(lander);
 }
 
@@ -604,6 +681,15 @@ void lander_kick(struct lander *lander, uint64_t lsn)
     lander->asleep = lander->pass_failed = false; /* what the next pass finds counts */
     task_cancel(&lander->task);
     task_start(lander->rule->landing->options.tasks, &lander->task);
+}
+
+void lander_retry(struct lander *lander)
+{
+    for (size_t i = 0; i < LAND_TABLES_MAX; i++) {
+        lander->retry[i].due_ms = 0;
+        buf_cut(&lander->retry[i].after, 0);
+    }
+    lander_kick(lander, UINT64_MAX);
 }
 
 void lander_marked(struct lander *lander)

@@ -15,6 +15,12 @@ enum lander_state {
     LANDER_UNLOCK,
 };
 
+struct retry {        /* of refused entries of a table */
+    uint64_t due_ms;  /* none is due before; 0: not known. Entries are looked at no sooner */
+    uint64_t next_ms; /* the same, of those that were looked at so far */
+    struct buf after; /* the last of these; a pass that marked enough leaves the rest to the next */
+};
+
 _Static_assert(LAND_TABLES_MAX <= 64, "lander.locked_before has a bit for each");
 struct lander {
     struct task task;
@@ -28,6 +34,8 @@ struct lander {
     uint64_t due_ns;
     uint32_t table;
     uint64_t locked_before; /* a bit a table */
+    struct retry retry[LAND_TABLES_MAX];
+    size_t retried; /* entries of the table, in this pass */
     /* the pass */
     uint64_t pass_lsn, pass_start_ns;
     uint64_t pass_rows;

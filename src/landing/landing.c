@@ -114,6 +114,11 @@ enum rc landing__rule_check(const struct landing *landing, const struct rule_spe
         return err_set(err, RC_BUSY, "there is a rule %s already", spec->name);
     if (!kv_ns(landing->kv, spec->db))
         return err_set(err, RC_INVALID, "there is no database %u", spec->db);
+    size_t leaving = 0;
+    for (const struct land_rule *rule = landing->leaving; rule; rule = rule->next)
+        leaving++;
+    if (leaving >= LAND_LEAVING_MAX)
+        return err_set(err, RC_BUSY, "%zu deleted rules still wait for their databases", leaving);
     for (struct land_rule *rule = landing->rules; rule; rule = rule->next) {
         if (rules_overlap(spec, rule->spec))
             return err_set(err, RC_BUSY, "a key could be taken by this rule and by %s",
@@ -124,15 +129,30 @@ enum rc landing__rule_check(const struct landing *landing, const struct rule_spe
     return RC_OK;
 }
 
+/* Waits for its threads, unless they have ended. */
 static void rule_destroy(struct land_rule *rule)
 {
     lander_free(rule->lander);
     worker_free(rule->lifter);
-    rule->lifter = NULL;
-    lifts_rule_gone(rule);
-    verifies_rule_gone(rule);
+    lifts_rule_free(rule);
+    verifies_rule_free(rule);
     rule_free(rule->spec);
     mem_free(rule);
+}
+
+/* A thread of a deleted rule may wait for its database for as long as a time limit says. Nobody
+ * here waits for the thread; what it works with stays until it has ended. */
+static void leaving_free(struct landing *landing, bool wait)
+{
+    for (struct land_rule **at = &landing->leaving; *at;) {
+        struct land_rule *rule = *at;
+        if (!wait && !(lander_has_ended(rule->lander) && worker_has_ended(rule->lifter))) {
+            at = &rule->next;
+            continue;
+        }
+        *at = rule->next;
+        rule_destroy(rule);
+    }
 }
 
 enum rc landing_rule_add(struct landing *landing, struct rule_spec *spec, bool from_config,
@@ -192,7 +212,12 @@ void landing_rule_delete(struct land_rule *rule)
     *at = rule->next;
     pairs_forget(landing, rule);
     memo_forget(landing);
-    rule_destroy(rule);
+    lander_stop(rule->lander);
+    worker_stop(rule->lifter);
+    lifts_rule_gone(rule);
+    verifies_rule_gone(rule);
+    rule->next = landing->leaving;
+    landing->leaving = rule;
     landed_update(landing);
     landing__waiters_wake(&landing->pass_waiters); /* some may have waited for this one */
 }
@@ -321,6 +346,19 @@ bool land_rule_has_entry(const struct land_rule *rule, struct bytes entry,
            rule_takes(rule->spec, buf_bytes(&landing->owner), NULL);
 }
 
+bool land_rule_entry_table(const struct land_rule *rule, const struct land_entry *entry,
+                           uint32_t *ret_table)
+{
+    struct buf *key = &rule->landing->owner;
+    struct address address = entry->address;
+    address.spec = rule->spec;
+    buf_cut(key, 0);
+    if (!address_key_add(&address, key))
+        return false;
+    *ret_table = address_table(rule->spec, buf_bytes(key));
+    return true;
+}
+
 /* ---- the table of an app and a region ---- */
 
 static bool pair_is_known(const struct land_rule *rule, struct bytes pair)
@@ -340,7 +378,8 @@ static void pair_remember(const struct land_rule *rule, struct bytes pair)
     rule->landing->pairs = known;
 }
 
-/* A table belongs to the first pair that used it: refused at the write, not when it lands. */
+/* A table belongs to the first pair that used it: refused at the write, not when it lands. Names
+ * are folded: Game_eu and game_eu are one table for SQLite, and for MySQL on some systems. */
 static enum rc pair_claim(const struct land_rule *rule, const struct address *address,
                           bool *ret_known, struct err *err)
 {
@@ -359,6 +398,7 @@ static enum rc pair_claim(const struct land_rule *rule, const struct address *ad
     field[name] = '&';
     memcpy(field + name + 1, pair, wanted.len);
     field[name + 1 + app] = '_';
+    sink_fold_name(field + name + 1, wanted.len);
     const struct bytes set[2] = {bytes_of(field, name + 1 + wanted.len), wanted};
     bool landed = dirty_hooks_off(ns);
     enum rc rc = hash_get(ns, BYTES(LAND_TABLES_KEY), set[0], &value, err);
@@ -640,6 +680,11 @@ void landing_kick(struct landing *landing, struct land_rule *rule, uint64_t lsn)
             lander_kick(at->lander, lsn);
 }
 
+void land_rule_retry(struct land_rule *rule)
+{
+    lander_retry(rule->lander);
+}
+
 bool landing_is_through(const struct landing *landing, const struct land_rule *rule, uint64_t lsn)
 {
     for (struct land_rule *at = landing->rules; at; at = at->next)
@@ -794,6 +839,7 @@ void landing_free(struct landing *landing)
         return;
     while (landing->rules)
         landing_rule_delete(landing->rules);
+    leaving_free(landing, true);
     landing__waiters_wake(&landing->pass_waiters);
     watch_end(landing);
     lifts_done(landing);
@@ -809,4 +855,5 @@ void landing_free(struct landing *landing)
 void landing_turn(struct landing *landing)
 {
     lifts_start(landing);
+    leaving_free(landing, false);
 }

@@ -92,6 +92,8 @@ bool landing_lifting(struct landing *landing, bool lifting);
 
 /* Lands now, unless a pass is under way that takes everything up to this LSN with it. */
 void landing_kick(struct landing *landing, struct land_rule *rule, uint64_t lsn);
+/* The same; refused entries of the rule have become due. */
+void land_rule_retry(struct land_rule *rule);
 /* Everything up to the LSN has landed or was refused. */
 bool landing_is_through(const struct landing *landing, const struct land_rule *rule, uint64_t lsn);
 /* The database does not answer: the last pass failed; its text, otherwise NULL. */
@@ -123,6 +125,9 @@ struct dirty_table land_rule_table(const struct land_rule *rule, uint32_t table)
 struct land_entry;
 bool land_rule_has_entry(const struct land_rule *rule, struct bytes entry,
                          struct land_entry *ret_entry);
+/* The number of the dirty table where such an entry stands. False: no memory. */
+bool land_rule_entry_table(const struct land_rule *rule, const struct land_entry *entry,
+                           uint32_t *ret_table);
 
 /* Inside a commit: marks the field, or the owner (empty), as if it had just changed. */
 enum rc land_mark(struct land_rule *rule, struct bytes key, struct bytes field,

@@ -13,6 +13,7 @@ enum {
     LAND_ABSENT_SLOTS_MAX = 1 << 22,
     LAND_TOKEN_BYTES = 32,
     LAND_STEP_FIELDS = 256, /* read, noted or applied in one commit */
+    LAND_LEAVING_MAX = 64,  /* deleted rules whose threads have not ended */
 };
 
 struct lander;
@@ -26,6 +27,12 @@ struct land_rule {
     struct lander *lander;
     struct worker *lifter;
     struct land_rule *next;
+    /* It was deleted while its threads may have had these: freed when they have ended. */
+    struct lift *left_lifts;
+    struct land_verify *left_verifies;
+    /* The lifter's thread: when it last found, slowly, that the database is away. */
+    uint64_t lift_away_ns;
+    struct err lift_away;
     uint64_t marked_since_ms; /* the first mark after the last snapshot; 0: none */
     uint64_t marks;           /* since the last pass began; a hint */
     uint64_t hits, misses, absences, lifts, lifted_rows, lift_failures, lift_ns;
@@ -63,6 +70,7 @@ struct landing {
     uint64_t snapshots[LAND_TABLES_MAX]; /* of each dirty table, whatever its database */
     struct land_rule own;
     struct land_rule *rules;
+    struct land_rule *leaving; /* deleted, and not freed: a thread waits for its database */
     uint8_t token[LAND_TOKEN_BYTES];
     bool lifting;
     uint64_t since_ms; /* the command that runs has been waiting for lifts since; 0: it has not */
@@ -99,9 +107,12 @@ void landing__waiters_wake(struct land_waiter **list);
 void landing__waiter_add(struct land_waiter **list, struct land_waiter *waiter, struct task *task);
 /* lander.c */
 enum rc lander_new(struct land_rule *rule, struct lander **ret_lander, struct err *err) NODISCARD;
-void lander_start(struct lander *lander); /* what it is to land stands where it looks */
+void lander_start(struct lander *lander);     /* what it is to land stands where it looks */
+void lander_stop(struct lander *lander);      /* nothing of it runs here any more; does not wait */
+bool lander_has_ended(struct lander *lander); /* after lander_stop(): its thread has, too */
 void lander_free(struct lander *lander);
 void lander_kick(struct lander *lander, uint64_t lsn);
+void lander_retry(struct lander *lander);  /* refused entries are due: lands now */
 void lander_marked(struct lander *lander); /* there are many marks */
 bool lander_is_through(const struct lander *lander, uint64_t lsn);
 const char *lander_trouble(const struct lander *lander);
@@ -122,7 +133,8 @@ void lifts_init(struct landing *landing);
 void lifts_done(struct landing *landing);
 void lifts_start(struct landing *landing); /* those opened in the turn */
 void lifts_forget_absence(struct landing *landing);
-void lifts_rule_gone(struct land_rule *rule);
+void lifts_rule_gone(struct land_rule *rule); /* who waited goes on */
+void lifts_rule_free(struct land_rule *rule); /* its lifter has ended */
 /* Something that SQL may have is missing: field NULL, the whole key. RC_COLD: a lift is under way.
  * RC_OK: SQL has it not, or not any more than is here. */
 enum rc lift_need(struct land_rule *rule, const struct key *key, const struct bytes *field,
@@ -136,7 +148,8 @@ void lift_stale(struct landing *landing, const struct ns *ns, struct bytes key);
 void lifts_stale(struct landing *landing, const struct ns *ns); /* all of the namespace */
 
 /* verify.c */
-void verifies_rule_gone(const struct land_rule *rule); /* its lifter has ended */
+void verifies_rule_gone(struct land_rule *rule);
+void verifies_rule_free(struct land_rule *rule); /* its lifter has ended */
 void verifies_marked(struct landing *landing, const struct land_rule *rule, struct bytes key);
 
 /* watch.c */

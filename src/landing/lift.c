@@ -27,6 +27,7 @@
 enum {
     LIFT_FIELDS_MAX = 4096, /* asked for by name; more of them ask for the whole key */
     LIFT_FAILED_MS = 300,   /* a failure is the answer for so long */
+    LIFT_SLOW_MS = 500,     /* one that took so long is that of all who waited for it */
 };
 #define NS_A_MS UINT64_C(1000000)
 
@@ -47,7 +48,7 @@ struct lift {
     size_t field_count, field_cap;
     struct land_waiter *waiters;
     struct lift *list_next; /* of the open ones, or of the failed */
-    uint64_t until_ms;      /* failed: forgotten then */
+    uint64_t until_ns;      /* failed: forgotten then */
     /* the answer */
     struct lift_rows rows;
     size_t applied;
@@ -113,7 +114,8 @@ static bool is_absent(const struct landing *landing, const struct ns *ns, struct
 {
     uint64_t hash = absence_hash(landing, ns, key, field);
     uint64_t until_ms = absence_slot(&landing->absences, hash)->until_ms;
-    return until_ms > landing->kv->now_ms ||
+    uint64_t now_ms = landing->kv->now_ms; /* if it went back, what was noted before is over */
+    return (until_ms > now_ms && until_ms - now_ms <= LAND_ABSENT_MS) ||
            (landing->since_ms != 0 && until_ms >= landing->since_ms + LAND_ABSENT_MS);
 }
 
@@ -174,7 +176,8 @@ static void lift_unlist(struct lift **list, const struct lift *lift)
         *list = lift->list_next;
 }
 
-static void lift_free(struct lift *lift)
+/* Nobody finds it or waits for it any more; its lifter may still have it. */
+static void lift_close(struct lift *lift)
 {
     struct landing *landing = lift->rule->landing;
     struct lift_name name = {lift->ns, lift->key};
@@ -187,6 +190,10 @@ static void lift_free(struct lift *lift)
         landing->wanted = NULL;
     if (table_find(&landing->lifts, lift->hash, &name, &slot) == lift)
         table_remove(&landing->lifts, lift->hash, slot);
+}
+
+static void lift_memory_free(struct lift *lift)
+{
     for (size_t i = 0; i < lift->field_count; i++)
         mem_free((void *)lift->field[i].ptr);
     mem_free(lift->field);
@@ -195,14 +202,36 @@ static void lift_free(struct lift *lift)
     mem_free(lift);
 }
 
+static void lift_free(struct lift *lift)
+{
+    lift_close(lift);
+    lift_memory_free(lift);
+}
+
 /* ---- asking: on the lifter's thread ---- */
 
+/* A database that hangs is found to be away after seconds. Who has been waiting meanwhile has the
+ * same answer: else the hundredth client would hear of it after a hundred times as long. */
 static void work_lift(struct work *work, struct shape_db *db)
 {
     struct lift *lift = (struct lift *)((char *)work - offsetof(struct lift, work));
+    struct land_rule *rule = lift->rule;
+    struct clock clock;
+    clock_init(&clock);
+    if (lift->start_ns < rule->lift_away_ns) {
+        lift->rc = RC_IO;
+        lift->err = rule->lift_away;
+        return;
+    }
+    uint64_t start_ns = clock_mono_ns(&clock);
     lift->err.text[0] = 0;
     lift->rc = shape_lift(db, &lift->address, lift->field, lift->whole ? 0 : lift->field_count,
                           &lift->rows, &lift->err);
+    uint64_t end_ns = clock_mono_ns(&clock);
+    if (lift->rc == RC_IO && end_ns - start_ns >= LIFT_SLOW_MS * NS_A_MS) {
+        rule->lift_away_ns = end_ns;
+        rule->lift_away = lift->err;
+    }
 }
 
 static void lift_ask(struct lift *lift)
@@ -456,7 +485,7 @@ static void lift_done(struct task *task, enum rc rc, const struct err *err)
     lift->rc = rc;
     lift->err = *err;
     lift->state = LIFT_FAILED;
-    lift->until_ms = landing->kv->now_ms + LIFT_FAILED_MS;
+    lift->until_ns = clock_mono_ns(landing->options.clock) + LIFT_FAILED_MS * NS_A_MS;
     lift->list_next = landing->failed;
     landing->failed = lift;
     landing__waiters_wake(&lift->waiters);
@@ -504,7 +533,7 @@ static struct lift *lift_open(struct land_rule *rule, const struct key *key)
 /* The answer of a lift that failed a moment ago; RC_OK: it is forgotten. */
 static enum rc failure_answer(struct lift *lift, struct err *err)
 {
-    if (lift->rule->landing->kv->now_ms >= lift->until_ms) {
+    if (clock_mono_ns(lift->rule->landing->options.clock) >= lift->until_ns) {
         lift_free(lift);
         return RC_OK;
     }
@@ -591,10 +620,10 @@ void lifts_start(struct landing *landing)
         task_start(landing->options.tasks, &lift->task); /* before the worker can post it */
         lift_ask(lift);
     }
-    uint64_t now_ms = landing->failed ? clock_unix_ms(landing->options.clock) : 0;
+    uint64_t now_ns = landing->failed ? clock_mono_ns(landing->options.clock) : 0;
     for (struct lift *lift = landing->failed, *next; lift; lift = next) {
         next = lift->list_next;
-        if (now_ms >= lift->until_ms)
+        if (now_ns >= lift->until_ns)
             lift_free(lift);
     }
 }
@@ -608,7 +637,7 @@ void lifts_init(struct landing *landing)
 }
 
 struct lift_pick {
-    const struct land_rule *rule; /* NULL: any */
+    const struct land_rule *rule;
     struct lift *found;
 };
 
@@ -616,18 +645,20 @@ static void lift_pick(void *entry, void *arg)
 {
     struct lift_pick *pick = arg;
     struct lift *lift = entry;
-    if (!pick->rule || lift->rule == pick->rule)
+    if (lift->rule == pick->rule)
         pick->found = lift;
 }
 
-static void lifts_free(struct landing *landing, const struct land_rule *rule)
+void lifts_rule_gone(struct land_rule *rule)
 {
     uint64_t cursor = 0;
     for (;;) {
         struct lift_pick pick = {.rule = rule};
-        cursor = table_scan(&landing->lifts, cursor, lift_pick, &pick);
+        cursor = table_scan(&rule->landing->lifts, cursor, lift_pick, &pick);
         if (pick.found) {
-            lift_free(pick.found);
+            lift_close(pick.found);
+            pick.found->list_next = rule->left_lifts;
+            rule->left_lifts = pick.found;
             cursor = 0; /* from the start: the table has changed */
         } else if (cursor == 0) {
             return;
@@ -635,14 +666,17 @@ static void lifts_free(struct landing *landing, const struct land_rule *rule)
     }
 }
 
-void lifts_rule_gone(struct land_rule *rule)
+void lifts_rule_free(struct land_rule *rule)
 {
-    lifts_free(rule->landing, rule);
+    while (rule->left_lifts) {
+        struct lift *lift = rule->left_lifts;
+        rule->left_lifts = lift->list_next;
+        lift_memory_free(lift);
+    }
 }
 
-void lifts_done(struct landing *landing)
+void lifts_done(struct landing *landing) /* rules are gone, and with them their lifts */
 {
-    lifts_free(landing, NULL);
     table_done(&landing->lifts);
     mem_free(landing->absences.slot);
 }

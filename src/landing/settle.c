@@ -119,7 +119,6 @@ static const struct land_rule *rule_of_entry(const struct step *step, struct byt
 static enum rc entry_look(struct step *step, struct bytes value, struct err *err)
 {
     struct land_settle *settle = step->settle;
-    struct buf *key = &settle->landing->owner;
     struct land_entry parts;
     uint64_t version;
     struct bytes entry = step->after;
@@ -128,11 +127,9 @@ static enum rc entry_look(struct step *step, struct bytes value, struct err *err
     step->alone += rule == NULL;
     if (!rule || (!settle->at_start && rule != step->added))
         return RC_OK;
-    parts.address.spec = rule->spec;
-    buf_cut(key, 0);
-    if (!address_key_add(&parts.address, key))
+    struct move move = {.value = {0}};
+    if (!land_rule_entry_table(rule, &parts, &move.table))
         return err_set(err, RC_NOMEM, "could not allocate memory for a key");
-    struct move move = {.table = address_table(rule->spec, buf_bytes(key))};
     if (move.table == settle->table)
         return RC_OK;
     if (settle->part == DIRTY_ERROR)

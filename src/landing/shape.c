@@ -86,6 +86,16 @@ struct bytes arena_join(struct arena *arena, struct bytes a, struct bytes separa
     return bytes_of(to, a.len + separator.len + b.len);
 }
 
+bool cell_is_deleted(const struct sink_cell *cell)
+{
+    bool deleted = cell->kind == SINK_INT && cell->number != 0;
+    for (size_t i = 0; cell->kind == SINK_BYTES && i < cell->bytes.len; i++) {
+        uint8_t c = cell->bytes.ptr[i];
+        deleted = deleted || (c != 0 && c != '0' && c != '.'); /* 0, 00, 0.0; \0 of a BIT */
+    }
+    return deleted;
+}
+
 void lift_rows_init(struct lift_rows *rows)
 {
     *rows = (struct lift_rows){0};

@@ -300,11 +300,9 @@ static enum rc row_fields(const struct sink_table *table, const struct sink_cell
 {
     size_t is_del = column_find(table, own_column[1].name);
     size_t up_version = column_find(table, own_column[0].name);
-    uint64_t version = 0;
-    if (is_del > 0 && cell[is_del].kind == SINK_INT && cell[is_del].number != 0)
+    uint64_t version = up_version > 0 ? cell_version(&cell[up_version]) : 0;
+    if (is_del > 0 && cell_is_deleted(&cell[is_del]))
         return RC_OK;
-    if (up_version > 0 && cell[up_version].kind == SINK_INT && cell[up_version].number > 0)
-        version = (uint64_t)cell[up_version].number;
     for (size_t i = 1; i < table->column_count; i++) {
         char text[32];
         struct bytes value = cell[i].bytes;

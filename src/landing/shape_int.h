@@ -70,6 +70,15 @@ enum rc object_lift_text(struct shape_db *db, const struct address *address, str
 enum rc columns_lift_text(struct shape_db *db, const struct address *address, struct buf *to,
                           struct err *err) NODISCARD;
 
+/* What is_del says. In a table that was there before us it is of any type (TINYINT, BIT, CHAR, ...)
+ * and may come as bytes. Anything but 0 is deleted. */
+bool cell_is_deleted(const struct sink_cell *cell);
+static inline uint64_t cell_version(const struct sink_cell *cell) /* 0: none */
+{
+    int64_t version = sink_cell_version(cell);
+    return version > 0 ? (uint64_t)version : 0;
+}
+
 /* A row of SQL becomes a field. RC_NOMEM, RC_TOO_BIG. */
 enum rc lift_row_add(struct lift_rows *to, struct bytes field, struct bytes value, uint64_t version,
                      struct err *err) NODISCARD;

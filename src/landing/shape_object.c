@@ -2,7 +2,8 @@
  *
  * A table belongs to the first (app, region) that used it: a_b + c and a + b_c are both a_b_c. Who
  * that is stands in the table terrace_tables of the same database, where the first writer wins (its
- * version is always 1, and an equal version changes nothing). */
+ * version is always 1, and an equal version changes nothing). Names stand there in lower case:
+ * A_b and a_b are one table for SQLite, and for MySQL on some systems. */
 #include "landing/shape_int.h"
 
 #include <stdlib.h>
@@ -165,14 +166,16 @@ static enum rc table_get(struct shape_db *db, const struct address *address, boo
     arena_init(&arena);
     struct bytes pair = arena_join(&arena, address->app, BYTES("&"), address->region);
     struct bytes name = arena_join(&arena, address->app, BYTES("_"), address->region);
+    struct bytes folded = arena_copy(&arena, name);
+    sink_fold_name((uint8_t *)folded.ptr, folded.len);
     struct object_table *table = table_known(db, pair);
     enum rc rc = RC_OK;
     if (!table && db->explaining) {
         table = table_remember(db, name, pair);
     } else if (!table) {
-        rc = pair_check(db, name, pair, err);
+        rc = pair_check(db, folded, pair, err);
         if (rc == RC_NOT_FOUND && make)
-            rc = pair_claim(db, name, pair, err);
+            rc = pair_claim(db, folded, pair, err);
         if (rc == RC_OK)
             table = table_remember(db, name, pair);
         if (rc == RC_OK && make)
@@ -316,12 +319,9 @@ static const size_t lift_column[] = {OBJECT_KEY, OBJECT_VALUE, OBJECT_UP_VERSION
 static enum rc lift_take(void *arg, const struct sink_cell *cell, struct err *err)
 {
     struct lift_rows *to = arg;
-    bool is_deleted = cell[3].kind == SINK_INT && cell[3].number != 0;
-    if (is_deleted || cell[0].kind != SINK_BYTES || cell[1].kind != SINK_BYTES)
+    if (cell_is_deleted(&cell[3]) || cell[0].kind != SINK_BYTES || cell[1].kind != SINK_BYTES)
         return RC_OK;
-    uint64_t version =
-        cell[2].kind == SINK_INT && cell[2].number > 0 ? (uint64_t)cell[2].number : 0;
-    return lift_row_add(to, cell[0].bytes, cell[1].bytes, version, err);
+    return lift_row_add(to, cell[0].bytes, cell[1].bytes, cell_version(&cell[2]), err);
 }
 
 static struct sink_query lift_query(const struct sink_table *table, const struct address *address,
@@ -363,12 +363,11 @@ static enum rc many_take(void *arg, const struct sink_cell *cell, struct err *er
 {
     const struct many *many = arg;
     const struct many_owner *owner = many_find(many, &cell[4]);
-    bool is_deleted = cell[3].kind == SINK_INT && cell[3].number != 0;
-    if (!owner || is_deleted || cell[0].kind != SINK_BYTES || cell[1].kind != SINK_BYTES)
+    if (!owner || cell_is_deleted(&cell[3]) || cell[0].kind != SINK_BYTES ||
+        cell[1].kind != SINK_BYTES)
         return RC_OK;
-    struct lift_row row = {.field = cell[0].bytes, .value = cell[1].bytes};
-    if (cell[2].kind == SINK_INT && cell[2].number > 0)
-        row.version = (uint64_t)cell[2].number;
+    struct lift_row row = {
+        .field = cell[0].bytes, .value = cell[1].bytes, .version = cell_version(&cell[2])};
     return many->fn(many->arg, owner->owner, &row, err);
 }
 

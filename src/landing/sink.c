@@ -90,6 +90,12 @@ static uint8_t lower(uint8_t c)
     return c >= 'A' && c <= 'Z' ? c | 0x20 : c;
 }
 
+void sink_fold_name(uint8_t *name, size_t len)
+{
+    for (size_t i = 0; i < len; i++)
+        name[i] = lower(name[i]);
+}
+
 static bool is_same_but_case(struct bytes a, struct bytes b)
 {
     if (a.len != b.len)
@@ -220,6 +226,22 @@ bool sink__query_has(const struct sink_query *query, const struct sink_cell *whe
         if (bytes_eq(query->value[i], is))
             return true;
     return false;
+}
+
+int64_t sink_cell_version(const struct sink_cell *cell)
+{
+    struct bytes text = cell->bytes;
+    int64_t version = 0;
+    if (cell->kind != SINK_BYTES)
+        return cell->kind == SINK_INT ? cell->number : 0;
+    while (text.len > 1 && text.ptr[0] == '0') /* ZEROFILL */
+        text = bytes_from(text, 1);
+    if (text.len == 0 || sink__parse_int(text, &version))
+        return version;
+    for (size_t i = 0; i < text.len; i++)
+        if (text.ptr[i] < '0' || text.ptr[i] > '9')
+            return 0;
+    return INT64_MAX;
 }
 
 /* The limit of a query with values is counted here: it goes over several statements, and rows that

@@ -74,6 +74,8 @@ struct sink_table {
 
 /* What any database can have as a name. */
 enum rc sink_check_name(struct bytes name, const char *what, struct err *err) NODISCARD;
+/* Names that are equal after this may be one table. */
+void sink_fold_name(uint8_t *name, size_t len);
 
 /* ---- changes ---- */
 
@@ -156,6 +158,9 @@ struct sink_query {
  * cell: one a wanted column. Numbers of SINK_BIGINT columns come as SINK_INT, everything else as
  * bytes, written as the database writes it as text. An error ends the query and is returned. */
 typedef enum rc sink_row_fn(void *arg, const struct sink_cell *cell, struct err *err);
+/* A version that was read. In a table that is not ours its column may be no SINK_BIGINT: one above
+ * INT64_MAX (BIGINT UNSIGNED) is INT64_MAX, and what is no number is 0. */
+int64_t sink_cell_version(const struct sink_cell *cell);
 /* Rows are streamed: a large answer is never held in memory. */
 enum rc sink_select(struct sink *sink, const struct sink_query *query, sink_row_fn *fn, void *arg,
                     struct err *err) NODISCARD;

@@ -192,8 +192,7 @@ static enum rc check_row(void *arg, const struct sink_cell *cell, struct err *er
     check->found++;
     if (!batch->newest || cell[1].kind == SINK_NULL)
         return RC_OK;
-    /* An unsigned one that is no int64_t is above all. */
-    int64_t version = cell[1].kind == SINK_INT ? cell[1].number : INT64_MAX;
+    int64_t version = sink_cell_version(&cell[1]);
     if (version > sink__row_version(batch->table, batch->upsert, check->row + row) &&
         version > *batch->newest)
         *batch->newest = version;

@@ -13,8 +13,8 @@
  *   (2) Only a hash that was whole before its first field was read, and is the same object after
  *       the last, is asked for what SQL has besides: from an incomplete one that would be a guess,
  *       and REPAIR would delete by it.
- *   (3) A verify lives while its job or its command holds it; work that a thread has ends before
- *       its job does. */
+ *   (3) A verify lives while its job, its command or a deleted rule holds it; work that a thread
+ *       has ends before its job does, or before the rule is freed. */
 #include <stdlib.h>
 
 #define XXH_INLINE_ALL
@@ -127,7 +127,8 @@ static void verify_over(struct land_verify *verify, enum rc rc, const struct err
     verify_unref(verify);
 }
 
-void verifies_rule_gone(const struct land_rule *rule)
+/* (3): what its thread may have is the rule's until that has ended. */
+void verifies_rule_gone(struct land_rule *rule)
 {
     struct err err;
     (void)err_set(&err, RC_INVALID, "the rule was deleted");
@@ -136,7 +137,19 @@ void verifies_rule_gone(const struct land_rule *rule)
         if (verify->rule != rule)
             continue;
         task_cancel(&verify->task);
+        verify->refs++;
         verify_over(verify, RC_INVALID, &err);
+        verify->next = rule->left_verifies;
+        rule->left_verifies = verify;
+    }
+}
+
+void verifies_rule_free(struct land_rule *rule)
+{
+    while (rule->left_verifies) {
+        struct land_verify *verify = rule->left_verifies;
+        rule->left_verifies = verify->next;
+        verify_unref(verify);
     }
 }
 

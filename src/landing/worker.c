@@ -13,7 +13,7 @@ struct worker {
     pthread_mutex_t lock;
     pthread_cond_t given;
     struct work *first, *last; /* shared: under lock */
-    bool closing;              /* shared: under lock */
+    bool closing, ended;       /* shared: under lock */
 };
 
 static void *worker_run(void *arg)
@@ -36,6 +36,7 @@ static void *worker_run(void *arg)
         if (!worker->closing) /* else its task may be gone */
             task_post(work->task);
     }
+    worker->ended = true;
     pthread_mutex_unlock(&worker->lock);
     return NULL;
 }
@@ -62,15 +63,28 @@ enum rc worker_new(const struct rule_spec *spec, struct worker **ret_worker, str
     return RC_OK;
 }
 
-void worker_free(struct worker *worker)
+void worker_stop(struct worker *worker)
 {
-    if (!worker)
-        return;
     pthread_mutex_lock(&worker->lock);
     worker->closing = true;
     pthread_cond_signal(&worker->given);
     pthread_mutex_unlock(&worker->lock);
     shape_interrupt(worker->db);
+}
+
+bool worker_has_ended(struct worker *worker)
+{
+    pthread_mutex_lock(&worker->lock);
+    bool ended = worker->ended;
+    pthread_mutex_unlock(&worker->lock);
+    return ended;
+}
+
+void worker_free(struct worker *worker)
+{
+    if (!worker)
+        return;
+    worker_stop(worker);
     pthread_join(worker->thread, NULL);
     pthread_cond_destroy(&worker->given);
     pthread_mutex_destroy(&worker->lock);

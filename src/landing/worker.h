@@ -5,7 +5,7 @@
  *   ... run() is called on the worker's thread, the task is posted ...
  *   if (work_is_done(worker, work)) ...     on the executor again
  *
- * Ownership: work is embedded by its owner and must live until it is done, or the worker is freed.
+ * Ownership: work is embedded by its owner and must live until it is done, or the worker has ended.
  * Threads: worker_*() and work_is_done() on the executor; run() on the worker's. */
 #pragma once
 
@@ -24,8 +24,11 @@ struct work {
 /* RC_INVALID: the URL or the password file of the rule. The rule is borrowed. */
 enum rc worker_new(const struct rule_spec *spec, struct worker **ret_worker,
                    struct err *err) NODISCARD;
-/* Ends what runs, and drops what waits: that is never done. NULL is allowed. */
-void worker_free(struct worker *worker);
+/* Ends what runs, as soon as its database lets go of it, and drops what waits: that is never done.
+ * No task is posted any more. Does not wait. */
+void worker_stop(struct worker *worker);
+bool worker_has_ended(struct worker *worker); /* then worker_free() does not wait either */
+void worker_free(struct worker *worker);      /* stops it, waits for it. NULL is allowed */
 void worker_give(struct worker *worker, struct work *work);
 bool work_is_done(struct worker *worker, const struct work *work);
 const char *worker_name(const struct worker *worker); /* of its database, for people */

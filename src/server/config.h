@@ -81,6 +81,9 @@ struct config {
     /* landing */
     struct config_list land; /* rules, as landing/rule.h reads them */
 
+    /* tiles */
+    struct config_list tile_types; /* "imagery=1" */
+
     /* what OBJECT ENCODING answers */
     uint64_t hash_max_listpack_entries, hash_max_listpack_value;
     uint64_t set_max_intset_entries;

@@ -22,6 +22,7 @@ enum config_kind {
     CONFIG_EVENTS, /* flags of notify-keyspace-events */
     CONFIG_LIMITS, /* client-output-buffer-limit */
     CONFIG_RULES,  /* land: every line adds one */
+    CONFIG_TYPES,  /* tile-types */
 };
 
 struct config_row {

@@ -7,6 +7,7 @@
 
 #include "base/mem.h"
 #include "landing/rule.h"
+#include "tile/tile.h"
 #include "server/config_int.h"
 #include "types/kv.h"
 #include "types/number.h"
@@ -424,6 +425,25 @@ static void list_text(const struct config_row *row, const struct config *config,
     }
 }
 
+/* ---- tiles ---- */
+
+static enum rc types_set(const struct config_row *row, struct config *config,
+                         const struct bytes *word, size_t word_count, struct err *err)
+{
+    struct bytes name;
+    uint32_t db;
+    if (word_count == 1 && word[0].len == 0) {
+        list_done(field_of(row, config));
+        return RC_OK;
+    }
+    for (size_t i = 0; i < word_count; i++) {
+        enum rc rc = tile_binding_parse(word[i], &name, &db, err);
+        if (rc != RC_OK)
+            return rc;
+    }
+    return list_set(row, config, word, word_count, err);
+}
+
 /* ---- landing ---- */
 
 static enum rc rules_set(const struct config_row *row, struct config *config,
@@ -602,6 +622,8 @@ const struct config_kind_ops *config__kind(const struct config_row *row)
         [CONFIG_ENGINE] = {"NAME", .set = engine_set, .text = engine_text},
         [CONFIG_EVENTS] = {"FLAGS", .set = events_set, .text = events_text},
         [CONFIG_RULES] = {"RULE", .many = true, .set = rules_set, .text = rules_text,
+                          .dup = list_dup, .done = list_done},
+        [CONFIG_TYPES] = {"TYPE=DB...", .many = true, .set = types_set, .text = list_text,
                           .dup = list_dup, .done = list_done},
         [CONFIG_LIMITS] = {"LIMITS", .many = true, .set = limits_set, .text = limits_text},
     };

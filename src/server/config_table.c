@@ -110,6 +110,10 @@ static const struct config_row rows[] = {
              "T key K] [db N] [tables N] [batch N] [delay MS] [keep MS] [password-file PATH] "
              "[flush store-only] [expire delete]; see docs/landing.md"},
 
+    {"tile-types", NULL, "Tiles", CONFIG_TYPES, LIVE_NO, FIELD(tile_types), "",
+     .help = "types of tiles and the number of the database that each is bound to, for good: "
+             "imagery=1 terrain=2; see docs/tile.md"},
+
     {"hash-max-listpack-entries", "hash-max-ziplist-entries", "Encodings", CONFIG_INT, LIVE,
      FIELD(hash_max_listpack_entries), "512", 0, INT64_MAX,
      .help = "OBJECT ENCODING calls a hash with more fields a hashtable"},

@@ -118,7 +118,7 @@ enum rc server__dispatch(struct cmd_ctx *ctx)
         return RC_WAIT;
     }
     bool was_blocked = ctx->request && ctx->request->give_up;
-    rc = ctx->cmd->run(ctx);
+    rc = server__cmd_run(ctx);
     if (UNLIKELY(server->monitor_count > 0))
         monitor_note(ctx, was_blocked, rc);
     return rc;

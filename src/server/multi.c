@@ -163,7 +163,7 @@ static enum rc queued_run(struct cmd_ctx *ctx, const struct queued *queued, bool
     uint64_t start_ns = clock_mono_ns(ctx->server->clock);
     size_t effects = ctx->server->effects.buf.len;
     store_save(ctx->kv->store);
-    enum rc rc = queued->cmd->run(&sub);
+    enum rc rc = server__cmd_run(&sub);
     if (rc != RC_OK && !server__is_own_fault(rc))
         return rc;
     ran->usec = (clock_mono_ns(ctx->server->clock) - start_ns) / 1000;

@@ -131,6 +131,19 @@ static void part_start_up(struct server *server)
                                                    .arg = server});
 }
 
+static enum rc tiles_start(struct server *server, struct err *err)
+{
+    const struct config *config = server->config;
+    return tiles_open(&(struct tiles_options){.kv = &server->kv,
+                                              .tasks = server->tasks,
+                                              .clock = server->clock,
+                                              .types = (const char *const *)config->tile_types.text,
+                                              .type_count = config->tile_types.count,
+                                              .wake = loop_wake,
+                                              .wake_arg = server->loop},
+                      &server->tiles, err);
+}
+
 static void run_id_draw(char to[41])
 {
     static const char digits[] = "0123456789abcdef";
@@ -188,6 +201,8 @@ enum rc server_new(const struct server_options *options, struct server **ret_ser
     enum rc rc = databases_open(server, err);
     if (rc == RC_OK)
         rc = landing_open(server, err);
+    if (rc == RC_OK)
+        rc = tiles_start(server, err);
     if (rc == RC_OK) {
         part_start_up(server);
         server->expire = expire_new(&(struct expire_options){.kv = &server->kv,
@@ -226,6 +241,7 @@ void server_free(struct server *server)
     expire_free(server->expire);
     part_free(server->part);
     landing_free(server->landing);
+    tiles_close(server->tiles);
     tasks_free(server->tasks);
     server__requests_done(server);
     server__effects_held_done(server);

@@ -17,6 +17,7 @@
 #include "server/resp.h"
 #include "server/server.h"
 #include "store/task.h"
+#include "tile/tile.h"
 #include "types/expire.h"
 
 #define TERRACE_VERSION "0.3.0"
@@ -197,6 +198,7 @@ struct server {
     struct expire *expire;
     struct landing *landing;
     struct part *part;
+    struct tiles *tiles;
     struct cmd_table *cmds;
     struct loop_watch listener[LISTENERS_MAX];
     size_t listener_count;
@@ -373,6 +375,10 @@ size_t pubsub_receivers(struct server *server, enum sub_kind kind, struct bytes 
 /* To those who were subscribed before the message got its number. */
 void pubsub_deliver(struct server *server, enum sub_kind kind, uint64_t seq, struct bytes channel,
                     struct bytes message);
+
+/* cmd/cmd_tile_plain.c */
+/* The handler; in a database of tiles, that of plain commands on them. */
+enum rc server__cmd_run(struct cmd_ctx *ctx) NODISCARD;
 
 /* cmd/cmd_connection.c */
 enum rc server__client_name_set(struct cmd_ctx *ctx, struct bytes name) NODISCARD;

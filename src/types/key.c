@@ -60,8 +60,17 @@ static enum rc meta_find(struct ns *ns, struct bytes name, struct key *ret_key, 
     return RC_OK;
 }
 
-static inline enum rc key_find(struct ns *ns, struct bytes name, uint8_t type, bool whole,
-                               struct key *ret_key, struct err *err)
+static enum rc tile_refuse(struct bytes name, struct err *err)
+{
+    return err_set(err, RC_INVALID,
+                   "\"%.*s\" is a tile in this database: use TILE.GET, TILE.SET and the other TILE "
+                   "commands, or GET, SET, MGET, MSET, DEL, EXISTS, TYPE",
+                   (int)name.len, (const char *)name.ptr);
+}
+
+/* Also a key that became a tile's name when a type was bound to the database. */
+static inline enum rc key_find_any(struct ns *ns, struct bytes name, uint8_t type, bool whole,
+                                   struct key *ret_key, struct err *err)
 {
     const struct kv_own *own = &ns->kv->own;
     enum rc rc = meta_find(ns, name, ret_key, err);
@@ -72,6 +81,14 @@ static inline enum rc key_find(struct ns *ns, struct bytes name, uint8_t type, b
     if (rc == RC_OK && ret_key->exists && UNLIKELY(!type_fits(ret_key->meta.type, type)))
         return err_set(err, RC_WRONGTYPE, "%s", rc_text(RC_WRONGTYPE));
     return rc;
+}
+
+static inline enum rc key_find(struct ns *ns, struct bytes name, uint8_t type, bool whole,
+                               struct key *ret_key, struct err *err)
+{
+    if (UNLIKELY(ns->is_tile) && ns->is_tile(name))
+        return tile_refuse(name, err);
+    return key_find_any(ns, name, type, whole, ret_key, err);
 }
 
 enum rc key_write(struct ns *ns, struct bytes name, uint8_t type, struct key *ret_key,
@@ -119,7 +136,7 @@ enum rc key_read_part(struct ns *ns, struct bytes name, uint8_t type, struct key
 void key_want(struct ns *ns, const struct bytes *name, size_t count)
 {
     for (size_t i = 0; i < count; i++)
-        if (name[i].len <= KEY_BYTES_MAX)
+        if (name[i].len <= KEY_BYTES_MAX && !(ns->is_tile && ns->is_tile(name[i])))
             store_want(ns->kv->store, meta_group(ns, name[i]), BYTES(""), STORE_WANT_ROW);
 }
 
@@ -456,7 +473,7 @@ static enum rc key_outlive(struct key *key, uint64_t row_ms, struct err *err)
 enum rc key_sweep(struct ns *ns, struct bytes name, uint64_t row_ms, struct err *err)
 {
     struct key key;
-    enum rc rc = key_write(ns, name, KEY_ANY, &key, err);
+    enum rc rc = key_find_any(ns, name, KEY_ANY, true, &key, err);
     if (rc != RC_OK)
         return rc;
     bool stale = key.saved_expire_ms != row_ms;

@@ -169,10 +169,12 @@ static struct ns *ns_at(struct kv *kv, uint32_t index)
 static void ns_put(struct kv *kv, uint32_t index, const struct ns *home)
 {
     struct ns *ns = ns_at(kv, index);
-    bool landed = ns->landed;
+    const struct ns before = *ns;
     *ns = *home;
     ns->index = index;
-    ns->landed = landed;
+    ns->landed = before.landed;
+    ns->tile = before.tile;
+    ns->is_tile = before.is_tile;
     ns->open = true;
 }
 

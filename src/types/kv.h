@@ -87,6 +87,10 @@ struct ns {
     uint32_t index; /* of SELECT */
     bool open;      /* a namespace is in it; otherwise nobody gets it from kv_ns() */
     bool landed;    /* kv->land has rules here; belongs to the index */
+    /* A type of tiles is bound to the index (tile/tile.h); names for which is_tile() holds are no
+     * keys. NULL: none is. */
+    struct tile_type *tile;
+    bool (*is_tile)(struct bytes name);
     uint32_t meta, data, expiry, garbage; /* prefixes */
     uint32_t key_count;                   /* numbers of the store's counters */
     uint32_t expire_count;

@@ -71,8 +71,8 @@ enum rc cmd_land_rule_del(struct cmd_ctx *ctx)
         return cmd_syntax_error(ctx);
     if (land_rule_is_from_config(rule))
         return cmd_error(ctx, "the rule is in the configuration file");
-    rc = cmd_land_entries(ctx, rule, force ? LAND_ENTRIES_DROP : LAND_ENTRIES_COUNT, &count);
-    if (rc == RC_OK && count > 0 && !force)
+    rc = force ? cmd_land_drop_all(ctx, rule) : cmd_land_count(ctx, rule, &count);
+    if (rc == RC_OK && count > 0)
         return err_set(ctx->err, RC_INVALID,
                        "%llu entries have not landed: LAND.FLUSH it first, or say FORCE",
                        (unsigned long long)count);
@@ -274,7 +274,7 @@ static void wait_give_up(struct resp_out *reply)
 enum rc cmd_land_wait(struct cmd_ctx *ctx)
 {
     int64_t timeout_ms;
-    uint64_t refused = 0;
+    bool refused = false;
     enum rc rc = cmd_int_range(ctx, 1, 0, INT32_MAX, "timeout is negative", &timeout_ms);
     if (rc != RC_OK)
         return rc;
@@ -295,7 +295,7 @@ enum rc cmd_land_wait(struct cmd_ctx *ctx)
         rc = cmd_land_refused(ctx, *lsn, &refused);
     if (rc != RC_OK)
         return rc;
-    if (!through || refused > 0) {
+    if (!through || refused) {
         landing_wait_pass(ctx->server->landing, &ctx->request->land, &ctx->request->task);
         task_wait_event(&ctx->request->task);
         return RC_WAIT;

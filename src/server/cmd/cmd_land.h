@@ -7,9 +7,10 @@
 /* The rule an argument names; an error if there is none. */
 enum rc cmd_land_rule_arg(struct cmd_ctx *ctx, size_t arg, struct land_rule **ret_rule) NODISCARD;
 
-enum land_entries { LAND_ENTRIES_COUNT, LAND_ENTRIES_DROP };
-/* All that has not landed of a rule, refused entries too: counted, or given up as well. */
-enum rc cmd_land_entries(struct cmd_ctx *ctx, const struct land_rule *rule, enum land_entries what,
-                         uint64_t *ret_count) NODISCARD;
-/* How many entries of any rule up to this version stand among the errors. */
-enum rc cmd_land_refused(struct cmd_ctx *ctx, uint64_t lsn, uint64_t *ret_count) NODISCARD;
+/* All that has not landed of a rule, refused entries too: how many. */
+enum rc cmd_land_count(struct cmd_ctx *ctx, const struct land_rule *rule,
+                       uint64_t *ret_count) NODISCARD;
+/* Gives all of it up, in steps. RC_WAIT: there is more; RC_OK: in this commit nothing is left. */
+enum rc cmd_land_drop_all(struct cmd_ctx *ctx, const struct land_rule *rule) NODISCARD;
+/* Whether an entry of any rule up to this version stands among the errors. */
+enum rc cmd_land_refused(struct cmd_ctx *ctx, uint64_t lsn, bool *ret_refused) NODISCARD;

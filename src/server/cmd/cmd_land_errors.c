@@ -1,4 +1,5 @@
 /* LAND.ERRORS, LAND.RETRY, LAND.DROP: what the database refused. */
+#include "base/mem.h"
 #include "landing/address.h"
 #include "server/cmd/cmd_land.h"
 #include "server/server_int.h"
@@ -30,7 +31,7 @@ static enum rc part_walk(struct cmd_ctx *ctx, const struct land_rule *rule, uint
         struct bytes copy = arena_copy(&ctx->kv->arena, entry);
         rc = fn(ctx, &table, part, copy, value, arg);
         if (rc != RC_OK)
-            return rc;
+            return rc; /* RC_NOT_FOUND too: fn has seen enough */
     }
     return rc == RC_NOT_FOUND ? RC_OK : rc;
 }
@@ -44,42 +45,36 @@ static enum rc tables_walk(struct cmd_ctx *ctx, const struct land_rule *rule, en
     return rc;
 }
 
-/* ---- counting and giving up ---- */
-
-struct entries {
-    enum land_entries what;
-    uint64_t count;
-};
+/* ---- counting ---- */
 
 static enum rc entry_count(struct cmd_ctx *ctx, const struct dirty_table *table,
                            enum dirty_part part, struct bytes entry, struct bytes value, void *arg)
 {
-    struct entries *entries = arg;
-    uint64_t version;
+    (void)ctx;
+    (void)table;
+    (void)part;
+    (void)entry;
     (void)value;
-    entries->count++;
-    if (entries->what == LAND_ENTRIES_COUNT)
-        return RC_OK;
-    enum rc rc = dirty_version(table, part, entry, &version, ctx->err);
-    return rc == RC_OK ? dirty_remove(table, part, entry, version, ctx->err) : rc;
+    ++*(uint64_t *)arg;
+    return RC_OK;
 }
 
-enum rc cmd_land_entries(struct cmd_ctx *ctx, const struct land_rule *rule, enum land_entries what,
-                         uint64_t *ret_count)
+enum rc cmd_land_count(struct cmd_ctx *ctx, const struct land_rule *rule, uint64_t *ret_count)
 {
-    struct entries entries = {.what = what};
     enum rc rc = RC_OK;
+    *ret_count = 0;
     for (enum dirty_part part = DIRTY_MARKED; rc == RC_OK && part <= DIRTY_ERROR; part++)
-        rc = tables_walk(ctx, rule, part, entry_count, &entries);
-    *ret_count = entries.count;
+        rc = tables_walk(ctx, rule, part, entry_count, ret_count);
     return rc;
 }
 
 struct refused {
-    uint64_t lsn, count;
+    uint64_t lsn;
+    bool found;
 };
 
-static enum rc refused_count(struct cmd_ctx *ctx, const struct dirty_table *table,
+/* RC_NOT_FOUND ends the walk: one is enough. */
+static enum rc entry_refused(struct cmd_ctx *ctx, const struct dirty_table *table,
                              enum dirty_part part, struct bytes entry, struct bytes value,
                              void *arg)
 {
@@ -88,20 +83,20 @@ static enum rc refused_count(struct cmd_ctx *ctx, const struct dirty_table *tabl
     (void)table;
     (void)part;
     (void)entry;
-    if (dirty_error_parse(value, &error, ctx->err) == RC_OK && error.version <= refused->lsn)
-        refused->count++;
-    return RC_OK;
+    refused->found =
+        dirty_error_parse(value, &error, ctx->err) == RC_OK && error.version <= refused->lsn;
+    return refused->found ? RC_NOT_FOUND : RC_OK;
 }
 
-enum rc cmd_land_refused(struct cmd_ctx *ctx, uint64_t lsn, uint64_t *ret_count)
+enum rc cmd_land_refused(struct cmd_ctx *ctx, uint64_t lsn, bool *ret_refused)
 {
     struct refused refused = {.lsn = lsn};
     struct land_rule *rule = NULL;
     enum rc rc = RC_OK;
     while (rc == RC_OK && (rule = landing_rule_next(ctx->server->landing, rule)))
-        rc = tables_walk(ctx, rule, DIRTY_ERROR, refused_count, &refused);
-    *ret_count = refused.count;
-    return rc;
+        rc = tables_walk(ctx, rule, DIRTY_ERROR, entry_refused, &refused);
+    *ret_refused = refused.found;
+    return rc == RC_NOT_FOUND ? RC_OK : rc;
 }
 
 /* ---- LAND.ERRORS ---- */
@@ -119,7 +114,7 @@ static enum rc error_reply(struct cmd_ctx *ctx, const struct dirty_table *table,
     (void)table;
     (void)part;
     if (errors->count == errors->max)
-        return RC_OK;
+        return RC_NOT_FOUND; /* ends the walk */
     enum rc rc = dirty_error_parse(value, &error, ctx->err);
     if (rc != RC_OK)
         return rc;
@@ -173,75 +168,205 @@ enum rc cmd_land_errors(struct cmd_ctx *ctx)
         if (!wanted || rule == wanted)
             rc = tables_walk(ctx, rule, DIRTY_ERROR, error_reply, &errors);
     }
-    if (rc == RC_OK)
-        resp_close_array(ctx->reply, mark, errors.count);
-    return rc;
+    if (rc != RC_OK && rc != RC_NOT_FOUND)
+        return rc;
+    resp_close_array(ctx->reply, mark, errors.count);
+    return RC_OK;
 }
 
-/* ---- LAND.RETRY, LAND.DROP ---- */
+/* ---- LAND.RETRY, LAND.DROP: those that are named ---- */
 
-static bool is_named(const struct cmd_ctx *ctx, struct bytes entry)
-{
-    for (size_t i = 2; i < ctx->argc; i++)
-        if (bytes_eq(ctx->argv[i], entry))
-            return true;
-    return ctx->argc == 2;
-}
-
-/* Due at once; the attempts stay counted. */
-static enum rc entry_retry(struct cmd_ctx *ctx, const struct dirty_table *table,
-                           enum dirty_part part, struct bytes entry, struct bytes value, void *arg)
+/* Due at once; the attempts stay counted. RC_NOT_FOUND. */
+static enum rc entry_retry(struct cmd_ctx *ctx, const struct dirty_table *table, struct bytes entry)
 {
     struct dirty_error error;
-    size_t *count = arg;
-    (void)part;
-    if (!is_named(ctx, entry))
-        return RC_OK;
-    enum rc rc = dirty_error_parse(value, &error, ctx->err);
+    struct bytes value;
+    struct key key;
+    enum rc rc = dirty_open(table, DIRTY_ERROR, &key, ctx->err);
+    if (rc == RC_OK)
+        rc = hash_field(&key, entry, &value, ctx->err);
+    if (rc == RC_OK)
+        rc = dirty_error_parse(value, &error, ctx->err);
     if (rc != RC_OK)
         return rc;
     error.next_ms = 0;
-    (*count)++;
     return dirty_error_put(table, entry, &error, ctx->err);
 }
 
-static enum rc entry_drop(struct cmd_ctx *ctx, const struct dirty_table *table,
-                          enum dirty_part part, struct bytes entry, struct bytes value, void *arg)
+static enum rc entry_drop(struct cmd_ctx *ctx, const struct dirty_table *table, struct bytes entry)
 {
     uint64_t version;
-    size_t *count = arg;
-    (void)value;
-    if (!is_named(ctx, entry))
+    enum rc rc = dirty_version(table, DIRTY_ERROR, entry, &version, ctx->err);
+    return rc == RC_OK ? dirty_remove(table, DIRTY_ERROR, entry, version, ctx->err) : rc;
+}
+
+typedef enum rc named_fn(struct cmd_ctx *ctx, const struct dirty_table *table, struct bytes entry);
+
+static enum rc named_change(struct cmd_ctx *ctx, const struct land_rule *rule, named_fn *fn)
+{
+    int64_t count = 0;
+    for (size_t i = 2; i < ctx->argc; i++) {
+        struct land_entry parts;
+        uint32_t number;
+        if (!land_rule_has_entry(rule, ctx->argv[i], &parts) ||
+            !land_rule_entry_table(rule, &parts, &number))
+            continue;
+        struct dirty_table table = land_rule_table(rule, number);
+        enum rc rc = fn(ctx, &table, ctx->argv[i]);
+        if (rc != RC_OK && rc != RC_NOT_FOUND)
+            return rc;
+        count += rc == RC_OK;
+    }
+    resp_add_int(ctx->reply, count);
+    return RC_OK;
+}
+
+/* ---- LAND.RETRY, LAND.DROP, LAND.RULE DEL FORCE: all, in steps ---- */
+
+enum { STEP_ENTRIES = 256 }; /* in one commit */
+
+struct all { /* kept by the request from step to step */
+    enum dirty_part part;
+    uint32_t table;
+    struct buf after; /* the last entry of the part that was looked at */
+    int64_t count;
+};
+
+static void all_free(void *arg)
+{
+    struct all *all = arg;
+    buf_done(&all->after);
+    mem_free(all);
+}
+
+static struct all *all_of(struct request *request, enum dirty_part part)
+{
+    if (!request->state) {
+        struct all *all = mem_zalloc(sizeof *all);
+        all->part = part;
+        buf_init(&all->after, STORE_SUFFIX_BYTES_MAX);
+        request->state = all;
+        request->state_free = all_free;
+    }
+    return request->state;
+}
+
+struct all_step {
+    struct bytes entry[STEP_ENTRIES];
+    size_t count, looked;
+    struct bytes after; /* in the command's arena, as all here */
+};
+
+/* RC_WAIT: there are more behind step->after. */
+static enum rc step_look(struct cmd_ctx *ctx, const struct land_rule *rule,
+                         const struct dirty_table *table, enum dirty_part part,
+                         struct all_step *step)
+{
+    CLEANUP(store_walk_done) struct store_walk walk = {0};
+    struct bytes entry, value, first = step->after;
+    struct key key;
+    enum rc rc = dirty_open(table, part, &key, ctx->err);
+    if (rc != RC_OK || !key.exists)
+        return rc;
+    store_walk_init(&walk, ctx->kv->store, key_rows(&key), false);
+    rc = store_walk_seek(&walk, first, ctx->err);
+    while (rc == RC_OK) {
+        struct land_entry parts;
+        if (step->looked >= STEP_ENTRIES)
+            return RC_WAIT;
+        rc = store_walk_next(&walk, &entry, &value, ctx->err);
+        if (rc != RC_OK || (first.len > 0 && bytes_eq(entry, first)))
+            continue;
+        step->looked++;
+        step->after = arena_copy(&ctx->kv->arena, entry);
+        if (land_rule_has_entry(rule, step->after, &parts))
+            step->entry[step->count++] = step->after;
+    }
+    return rc == RC_NOT_FOUND ? RC_OK : rc;
+}
+
+static enum rc step_change(struct cmd_ctx *ctx, const struct dirty_table *table,
+                           enum dirty_part part, const struct all_step *step, bool retry)
+{
+    if (!retry)
+        return step->count == 0 ? RC_OK
+                                : dirty_take_many(table, part, step->entry, step->count, ctx->err);
+    for (size_t i = 0; i < step->count; i++) {
+        enum rc rc = entry_retry(ctx, table, step->entry[i]);
+        if (rc != RC_OK && rc != RC_CORRUPT) /* somebody else's: it stays as it is */
+            return rc;
+    }
+    return RC_OK;
+}
+
+/* Entries of one table, from `part` to the errors. RC_WAIT: there are more, RC_OK: those were all.
+ */
+static enum rc all_step(struct cmd_ctx *ctx, const struct land_rule *rule, struct all *all,
+                        bool retry)
+{
+    struct all_step step = {.after = arena_copy(&ctx->kv->arena, buf_bytes(&all->after))};
+    struct dirty_table table = land_rule_table(rule, all->table);
+    if (all->table >= land_rule_spec(rule)->tables)
         return RC_OK;
-    enum rc rc = dirty_version(table, part, entry, &version, ctx->err);
-    if (rc == RC_OK)
-        rc = dirty_remove(table, part, entry, version, ctx->err);
-    *count += rc == RC_OK;
+    enum rc rc = step_look(ctx, rule, &table, all->part, &step), changed_rc = RC_OK;
+    if (rc == RC_OK || rc == RC_WAIT)
+        changed_rc = step_change(ctx, &table, all->part, &step, retry);
+    if ((rc != RC_OK && rc != RC_WAIT) || changed_rc != RC_OK)
+        return changed_rc != RC_OK ? changed_rc : rc;
+    all->count += (int64_t)step.count;
+    buf_cut(&all->after, 0);
+    if (rc == RC_WAIT)
+        return buf_add_bytes(&all->after, step.after)
+                   ? RC_WAIT
+                   : err_set(ctx->err, RC_NOMEM, "could not allocate memory for an entry");
+    if (++all->table == land_rule_spec(rule)->tables && all->part < DIRTY_ERROR) {
+        all->table = 0;
+        all->part++;
+    }
+    return RC_WAIT;
+}
+
+enum rc cmd_land_drop_all(struct cmd_ctx *ctx, const struct land_rule *rule)
+{
+    if (!ctx->request)
+        return RC_WAIT; /* runs again, as a request */
+    enum rc rc = all_step(ctx, rule, all_of(ctx->request, DIRTY_MARKED), false);
+    if (rc != RC_OK)
+        return rc;
+    struct all rest = {.part = DIRTY_MARKED}; /* what was written since the first step */
+    buf_init(&rest.after, STORE_SUFFIX_BYTES_MAX);
+    do
+        rc = all_step(ctx, rule, &rest, false);
+    while (rc == RC_WAIT);
+    buf_done(&rest.after);
     return rc;
 }
 
-static enum rc errors_change(struct cmd_ctx *ctx, entry_fn *fn, struct land_rule **ret_rule)
+static enum rc errors_change(struct cmd_ctx *ctx, bool retry, struct land_rule **ret_rule)
 {
-    size_t count = 0;
     enum rc rc = cmd_land_rule_arg(ctx, 1, ret_rule);
+    if (rc != RC_OK || ctx->argc > 2)
+        return rc == RC_OK ? named_change(ctx, *ret_rule, retry ? entry_retry : entry_drop) : rc;
+    if (!ctx->request)
+        return RC_WAIT; /* runs again, as a request */
+    struct all *all = all_of(ctx->request, DIRTY_ERROR);
+    rc = all_step(ctx, *ret_rule, all, retry);
     if (rc == RC_OK)
-        rc = tables_walk(ctx, *ret_rule, DIRTY_ERROR, fn, &count);
-    if (rc == RC_OK)
-        resp_add_int(ctx->reply, (int64_t)count);
+        resp_add_int(ctx->reply, all->count);
     return rc;
 }
 
 enum rc cmd_land_retry(struct cmd_ctx *ctx)
 {
     struct land_rule *rule;
-    enum rc rc = errors_change(ctx, entry_retry, &rule);
+    enum rc rc = errors_change(ctx, true, &rule);
     if (rc == RC_OK)
-        landing_kick(ctx->server->landing, rule, UINT64_MAX);
+        land_rule_retry(rule);
     return rc;
 }
 
 enum rc cmd_land_drop(struct cmd_ctx *ctx)
 {
     struct land_rule *rule;
-    return errors_change(ctx, entry_drop, &rule);
+    return errors_change(ctx, false, &rule);
 }

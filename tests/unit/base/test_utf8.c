@@ -64,3 +64,22 @@ TEST(a_bad_byte_is_found_at_every_place_of_long_text)
         }
     }
 }
+
+TEST(what_is_no_character_becomes_a_question_mark)
+{
+    static const struct {
+        const char *from, *to;
+    } pairs[] = {{"", ""},
+                 {"abc", "abc"},
+                 {"\xc3\xa9", "\xc3\xa9"},
+                 {"a\xe4\xb8", "a??"},
+                 {"\xff"
+                  "b\xe4\xb8\xad\xf0\x9f",
+                  "?b\xe4\xb8\xad??"}};
+    for (size_t i = 0; i < ARRAY_LEN(pairs); i++) {
+        char text[16];
+        memcpy(text, pairs[i].from, strlen(pairs[i].from) + 1);
+        utf8_repair((uint8_t *)text, strlen(text));
+        ASSERT_STR(text, pairs[i].to);
+    }
+}

@@ -1,0 +1,9 @@
+/* cmd_tile.h - what the files cmd_tile*.c share. */
+#pragma once
+
+#include "server/server_int.h"
+
+/* The type that argument 1 (of a subcommand: 2) names. */
+enum rc cmd_tile_type(struct cmd_ctx *ctx, size_t arg, struct tile_type **ret_type) NODISCARD;
+/* The number of a tile: epoch or provider. */
+enum rc cmd_tile_number(struct cmd_ctx *ctx, size_t arg, uint64_t *ret_value) NODISCARD;

@@ -1,0 +1,224 @@
+/* tile.c - rows, marks and shards as one set of tiles.
+ *
+ * Invariants:
+ *   (1) A change and its mark are one commit.
+ *   (2) A row is the tile. Without one a mark of a removal says that there is none. Without both
+ *       the shards say what there is. */
+#include "base/mem.h"
+#include "tile/tile_int.h"
+#include "types/spaces.h"
+
+#include "base/banned.h"
+
+enum { ROW_KEPT_BYTES = 64 * 1024, ROW_BYTES_MAX = TILE_HEADER_BYTES_MAX + TILE_DATA_BYTES_MAX };
+
+/* ---- life ---- */
+
+static enum rc prefixes_open(struct tiles *tiles, struct err *err)
+{
+    enum rc rc = store_prefix(tiles->store, SPACE_TILE, BYTES(""), &tiles->rows, err);
+    if (rc == RC_OK)
+        rc = store_prefix(tiles->store, SPACE_TILEMARK, BYTES(""), &tiles->marks, err);
+    if (rc == RC_OK)
+        rc = store_prefix(tiles->store, SPACE_TILEMETA, BYTES(""), &tiles->meta, err);
+    return rc;
+}
+
+static void databases_bind(struct tiles *tiles)
+{
+    for (size_t i = 0; i < tiles->type_count; i++) {
+        struct ns *ns = kv_ns(tiles->kv, tiles->type[i].db);
+        ns->tile = &tiles->type[i];
+        ns->is_tile = tiles->type[i].kind == TILE_TM ? tilekey_is_tm : tilekey_is;
+    }
+}
+
+enum rc tiles_open(const struct tiles_options *options, struct tiles **ret_tiles, struct err *err)
+{
+    struct tiles *tiles = mem_zalloc(sizeof *tiles);
+    tiles->options = *options;
+    tiles->kv = options->kv;
+    tiles->store = options->kv->store;
+    buf_init(&tiles->row, ROW_BYTES_MAX);
+    enum rc rc = prefixes_open(tiles, err);
+    if (rc == RC_OK)
+        rc = tiles__types_parse(tiles, err);
+    if (rc == RC_OK)
+        rc = tiles__types_bind(tiles, err);
+    if (rc != RC_OK) {
+        tiles_close(tiles);
+        return rc;
+    }
+    databases_bind(tiles);
+    *ret_tiles = tiles;
+    return RC_OK;
+}
+
+void tiles_close(struct tiles *tiles)
+{
+    if (!tiles)
+        return;
+    for (size_t i = 0; i < tiles->type_count; i++) {
+        struct ns *ns = kv_ns(tiles->kv, tiles->type[i].db);
+        if (ns && ns->tile == &tiles->type[i]) {
+            ns->tile = NULL;
+            ns->is_tile = NULL;
+        }
+    }
+    buf_done(&tiles->row);
+    mem_free(tiles);
+}
+
+/* ---- rows and marks ---- */
+
+static enum rc mark_put(struct tile_type *type, const struct tile_suffix *suffix,
+                        enum tile_mark_op op, uint64_t bytes, struct err *err)
+{
+    struct store *store = type->tiles->store;
+    struct tile_mark mark = {.op = op, .version = store_lsn(store), .bytes = bytes};
+    uint8_t value[TILE_MARK_BYTES_MAX];
+    size_t len = tile__mark_put(&mark, value);
+    return store_put(store, tile__marks(type), tile__suffix_bytes(suffix), bytes_of(value, len),
+                     err);
+}
+
+enum rc tile__row_put(struct tile_type *type, struct tilekey key, struct bytes row,
+                      uint64_t data_bytes, struct err *err)
+{
+    struct tile_suffix suffix = tile__suffix(type, key);
+    enum rc rc =
+        store_put(type->tiles->store, tile__rows(type), tile__suffix_bytes(&suffix), row, err);
+    return rc == RC_OK ? mark_put(type, &suffix, TILE_MARK_SET, data_bytes, err) : rc; /* (1) */
+}
+
+static enum rc row_delete(struct store *store, struct store_group group, struct bytes suffix,
+                          struct err *err)
+{
+    enum rc rc = store_delete(store, group, suffix, err);
+    return rc == RC_NOT_FOUND ? RC_OK : rc;
+}
+
+/* Without shards nothing has to be told that it is gone. */
+enum rc tile__row_del(struct tile_type *type, struct tilekey key, struct err *err)
+{
+    struct tile_suffix suffix = tile__suffix(type, key);
+    struct store *store = type->tiles->store;
+    enum rc rc = row_delete(store, tile__rows(type), tile__suffix_bytes(&suffix), err);
+    if (rc != RC_OK)
+        return rc;
+    if (type->shards == 0)
+        return row_delete(store, tile__marks(type), tile__suffix_bytes(&suffix), err);
+    return mark_put(type, &suffix, TILE_MARK_DEL, 0, err); /* (1) */
+}
+
+enum rc tile__row_find(struct tile_type *type, struct tilekey key, struct bytes *ret_row,
+                       bool *ret_gone, struct err *err)
+{
+    struct tile_suffix suffix = tile__suffix(type, key);
+    struct store *store = type->tiles->store;
+    struct tile_mark mark;
+    struct bytes value;
+    *ret_gone = type->shards == 0;
+    enum rc rc =
+        store_get(store, tile__rows(type), tile__suffix_bytes(&suffix), ret_row, err); /* (2) */
+    if (LIKELY(rc != RC_NOT_FOUND) || type->shards == 0)
+        return rc;
+    rc = store_get(store, tile__marks(type), tile__suffix_bytes(&suffix), &value, err);
+    if (rc != RC_OK)
+        return rc;
+    rc = tile__mark_decode(value, &mark, err);
+    if (rc == RC_OK && mark.op == TILE_MARK_SET)
+        return err_set(err, RC_CORRUPT, "a tile is marked, but it is not there");
+    *ret_gone = true;
+    return rc == RC_OK ? RC_NOT_FOUND : rc;
+}
+
+/* ---- tiles ---- */
+
+static enum rc kind_check(const struct tile_type *type, struct err *err)
+{
+    if (UNLIKELY(type->kind == TILE_META))
+        return err_set(err, RC_INVALID, "%s holds sets of metadata: use TILE.META", type->name);
+    return RC_OK;
+}
+
+enum rc tile_set(struct tiles *tiles, struct tile_type *type, struct tilekey key,
+                 const struct tile_value *value, struct err *err)
+{
+    uint8_t header[TILE_HEADER_BYTES_MAX];
+    struct buf *row = &tiles->row;
+    enum rc rc = kind_check(type, err);
+    if (rc != RC_OK)
+        return rc;
+    if (value->epoch > TILE_NUMBER_MAX || value->provider > TILE_NUMBER_MAX)
+        return err_set(err, RC_INVALID, "epoch and provider are numbers from 0 to %lld",
+                       (long long)TILE_NUMBER_MAX);
+    if (value->data.len > TILE_DATA_BYTES_MAX)
+        return err_set(err, RC_TOO_BIG, "a tile of %zu bytes is over the limit of %d",
+                       value->data.len, TILE_DATA_BYTES_MAX);
+    buf_shrink(row, ROW_KEPT_BYTES);
+    if (!buf_add(row, header, tile_header_put(value, header)) || !buf_add_bytes(row, value->data))
+        return err_set(err, RC_NOMEM, "could not allocate memory for a tile");
+    return tile__row_put(type, key, buf_bytes(row), value->data.len, err);
+}
+
+static enum rc found_decode(struct bytes row, struct tilekey key, struct tile_found *ret_found,
+                            struct err *err)
+{
+    ret_found->key = key;
+    ret_found->row = row;
+    if (LIKELY(tile_value_decode(row, &ret_found->value, err) == RC_OK))
+        return RC_OK;
+    return err_set(err, RC_CORRUPT, "a stored tile has no header");
+}
+
+enum rc tile_get(struct tiles *tiles, struct tile_type *type, struct tilekey key,
+                 struct tile_found *ret_found, struct err *err)
+{
+    struct bytes row;
+    bool gone;
+    (void)tiles;
+    enum rc rc = kind_check(type, err);
+    if (rc == RC_OK)
+        rc = tile__row_find(type, key, &row, &gone, err);
+    return rc == RC_OK ? found_decode(row, key, ret_found, err) : rc;
+}
+
+enum rc tile_exists(struct tiles *tiles, struct tile_type *type, struct tilekey key,
+                    bool *ret_exists, struct err *err)
+{
+    struct tile_found found;
+    enum rc rc = tile_get(tiles, type, key, &found, err);
+    *ret_exists = rc == RC_OK;
+    return rc == RC_NOT_FOUND ? RC_OK : rc;
+}
+
+enum rc tile_del(struct tiles *tiles, struct tile_type *type, struct tilekey key, bool *ret_existed,
+                 struct err *err)
+{
+    enum rc rc = tile_exists(tiles, type, key, ret_existed, err);
+    if (rc != RC_OK || !*ret_existed)
+        return rc;
+    return tile__row_del(type, key, err);
+}
+
+/* The newest row of the tile that is not after key.ms. */
+enum rc tile_get_at(struct tiles *tiles, struct tile_type *type, struct tilekey key,
+                    struct tile_found *ret_found, struct err *err)
+{
+    CLEANUP(store_walk_done) struct store_walk walk;
+    struct tile_suffix suffix = tile__suffix(type, key);
+    struct bytes at, row;
+    struct tilekey there;
+    if (type->kind != TILE_TM)
+        return err_set(err, RC_INVALID, "tiles of type %s have no time", type->name);
+    store_walk_init(&walk, tiles->store, tile__rows(type), true);
+    enum rc rc = store_walk_seek(&walk, tile__suffix_bytes(&suffix), err);
+    if (rc == RC_OK)
+        rc = store_walk_next(&walk, &at, &row, err);
+    if (rc != RC_OK)
+        return rc;
+    if (!tilekey_get(at, true, &there))
+        return err_set(err, RC_CORRUPT, "the key of a stored tile is damaged");
+    return there.packed == key.packed ? found_decode(row, there, ret_found, err) : RC_NOT_FOUND;
+}

@@ -1,0 +1,110 @@
+/* tile_int.h - what the files of tile/ share.
+ *
+ * Rows (types/spaces.h), integers big-endian:
+ *   tile      type  packed key [‖ ms]    uvarint epoch ‖ uvarint provider ‖ data
+ *   tilemark  type  packed key [‖ ms]    op(1) ‖ version(8) ‖ uvarint bytes of data
+ *   tilemeta  type  packed key           status(1) ‖ data
+ *   tilemeta  "."   't' ‖ type           db(4) ‖ kind(1) ‖ kinds of shards that have everything(1)
+ *   tilemeta  "."   'p' ‖ provider(8)    text
+ * A mark says that the shards do not have what the store has; its version is the LSN of the commit
+ * that wrote it. */
+#pragma once
+
+#include "base/table.h"
+#include "tile/tile.h"
+
+enum tile_mark_op { /* on disk: append, never renumber */
+                    TILE_MARK_SET = 'S',
+                    TILE_MARK_DEL = 'D',
+};
+struct tile_mark {
+    enum tile_mark_op op;
+    uint64_t version;
+    uint64_t bytes; /* of data */
+};
+
+enum { TILE_MARK_BYTES_MAX = 1 + 8 + UVARINT_BYTES_MAX };
+
+enum tile_shards { /* kinds of shards; on disk as bits: append, never renumber */
+                   TILE_SHARDS_SQLITE = 1,
+                   TILE_SHARDS_KV = 2,
+};
+
+struct tile_type {
+    struct tiles *tiles;
+    char name[TILE_TYPE_NAME_BYTES_MAX + 1];
+    uint8_t name_len;
+    uint8_t number; /* its place in tiles->type */
+    uint8_t shards; /* enum tile_shards: what it is written to */
+    /* Which of them have everything that was ever persisted; all, if nothing was. Reads use the
+     * first of them. */
+    uint8_t complete;
+    uint8_t stored_complete; /* as the binding says; 0: nothing was persisted */
+    bool stored;             /* the binding is, and is right */
+    enum tile_kind kind;
+    uint32_t db;
+};
+
+struct tiles {
+    struct tiles_options options;
+    struct kv *kv;
+    struct store *store;
+    uint32_t rows, marks, meta; /* prefixes, one a space: the group key is the type's name */
+    struct tile_type type[TILE_TYPES_MAX];
+    size_t type_count;
+    struct buf row; /* a row in construction */
+};
+
+/* A key as a suffix. */
+struct tile_suffix {
+    uint8_t byte[TILEKEY_TM_BYTES];
+    size_t len;
+};
+static inline struct tile_suffix tile__suffix(const struct tile_type *type, struct tilekey key)
+{
+    struct tile_suffix suffix;
+    suffix.len = tilekey_put(key, type->kind == TILE_TM, suffix.byte);
+    return suffix;
+}
+static inline struct bytes tile__suffix_bytes(const struct tile_suffix *suffix)
+{
+    return bytes_of(suffix->byte, suffix->len);
+}
+
+static inline struct bytes tile__name(const struct tile_type *type)
+{
+    return bytes_of(type->name, type->name_len);
+}
+static inline struct store_group tile__rows(const struct tile_type *type)
+{
+    uint32_t prefix = type->kind == TILE_META ? type->tiles->meta : type->tiles->rows;
+    return (struct store_group){.prefix = prefix, .key = tile__name(type)};
+}
+static inline struct store_group tile__marks(const struct tile_type *type)
+{
+    return (struct store_group){.prefix = type->tiles->marks, .key = tile__name(type)};
+}
+static inline struct store_group tile__own(const struct tiles *tiles)
+{
+    return (struct store_group){.prefix = tiles->meta, .key = BYTES(".")};
+}
+
+/* types.c */
+enum rc tiles__types_parse(struct tiles *tiles, struct err *err) NODISCARD;
+enum rc tiles__types_bind(struct tiles *tiles, struct err *err) NODISCARD; /* runs turns */
+/* Inside a commit: that these kinds of shards have everything. */
+enum rc tile__binding_put(struct tile_type *type, uint8_t complete, struct err *err) NODISCARD;
+
+/* mark.c */
+size_t tile__mark_put(const struct tile_mark *mark, uint8_t to[TILE_MARK_BYTES_MAX]);
+enum rc tile__mark_decode(struct bytes bytes, struct tile_mark *ret_mark,
+                          struct err *err) NODISCARD;
+
+/* tile.c */
+/* The row as it is in the store. RC_NOT_FOUND: neither row nor mark says anything; shards may. With
+ * *ret_gone it is known that there is none. */
+enum rc tile__row_find(struct tile_type *type, struct tilekey key, struct bytes *ret_row,
+                       bool *ret_gone, struct err *err) NODISCARD;
+enum rc tile__row_put(struct tile_type *type, struct tilekey key, struct bytes row,
+                      uint64_t data_bytes, struct err *err) NODISCARD;
+enum rc tile__row_del(struct tile_type *type, struct tilekey key, struct err *err) NODISCARD;

@@ -1,0 +1,340 @@
+"""Landing against tables that others have made, databases that hang, many refused rows, and clocks
+that go back."""
+import contextlib
+import socket
+import subprocess
+
+import pytest
+
+from land import KEY, NEVER, Landed, error_json, wait_until
+
+# ---- tables of others ----
+
+OWN_TYPES = [
+    ("mysql", "TINYINT(1)", "BIGINT"), ("mysql", "BOOLEAN", "BIGINT UNSIGNED"),
+    ("mysql", "INT UNSIGNED", "BIGINT UNSIGNED"), ("mysql", "CHAR(1)", "BIGINT"),
+    ("mysql", "DECIMAL(1,0)", "BIGINT"), ("sqlite", "BOOLEAN", "INTEGER"),
+    ("sqlite", "TEXT", "BIGINT"), ("sqlite", "NUMERIC", "INT"), ("sqlite", "", "INTEGER"),
+]
+
+
+@pytest.fixture
+def sink_of(request):
+    return lambda kind: request.getfixturevalue(f"{'maria' if kind == 'mysql' else kind}_sink")
+
+
+@pytest.mark.parametrize("kind, is_del, up_version", OWN_TYPES)
+def test_columns_of_ours_may_be_of_another_type(columns, sink_of, kind, is_del, up_version):
+    """A removed key would come back if its is_del were not understood."""
+    sink = sink_of(kind)
+    sink.ask(f"CREATE TABLE users (id VARCHAR(64) PRIMARY KEY, name TEXT, is_del {is_del}, "
+             f"up_version {up_version})")
+    sink.ask("INSERT INTO users VALUES ('8', 'here', 0, 5), ('9', 'gone', 1, 5)")
+    landed = columns(sink)
+    assert landed("HGETALL", "user:8") == [b"name", b"here"] and landed("HGETALL", "user:9") == []
+    landed("HSET", "user:1", "name", "Noy")
+    landed("HSET", "user:8", "name", "there")
+    landed.flush()
+    landed("DEL", "user:1")
+    landed.flush()
+    assert landed.errors() == {}
+    landed.evict("user:8")
+    assert landed("HGETALL", "user:1") == [] and landed("HGETALL", "user:8") == [b"name", b"there"]
+    verified = landed("LAND.VERIFY", "users")
+    assert dict(zip(verified[::2], verified[1::2]))[b"extra_in_sql"] == 0
+
+
+def test_a_bit_that_says_deleted_is_understood(columns, maria_sink):
+    maria_sink.ask("CREATE TABLE users (id VARCHAR(64) PRIMARY KEY, name TEXT, is_del BIT(1))")
+    maria_sink.ask("INSERT INTO users VALUES ('8', 'here', b'0'), ('9', 'gone', b'1')")
+    landed = columns(maria_sink)
+    assert landed("HGETALL", "user:8") == [b"name", b"here"] and landed("HGETALL", "user:9") == []
+
+
+def test_a_table_of_rows_may_have_other_types(landing, maria_sink):
+    maria_sink.ask(
+        "CREATE TABLE game_eu (primary_key VARCHAR(512) PRIMARY KEY, logic_type VARCHAR(64), "
+        "owner_id VARCHAR(64), `key` VARCHAR(64), value BLOB, up_version BIGINT UNSIGNED, is_del "
+        "TINYINT(1), del_time BIGINT, create_time BIGINT, update_time BIGINT, query_all_key "
+        "VARCHAR(512), KEY (query_all_key))")
+    landed = landing(maria_sink)
+    landed("HSET", KEY, "a", "1", "b", "2")
+    landed.flush()
+    landed("HDEL", KEY, "a")
+    landed.flush()
+    assert landed.errors() == {}
+    landed.evict(KEY)
+    assert landed("HGETALL", KEY) == [b"b", b"2"]
+    landed.put("hero:42:c", b"3", version=(1 << 64) - 1)
+    landed.evict(KEY)
+    assert "more than a day ahead" in landed.error("HGETALL", KEY)
+
+
+def test_tables_that_differ_in_case_are_one(landed, sink):
+    """They are for SQLite, and for MySQL on some systems: rows of two apps would mix."""
+    other = "slug-data:{Game:eu:hero:42}"
+    landed("HSET", other, "a", "upper")
+    assert "game_eu belongs to the app and region Game&eu" in landed.error("HSET", KEY, "a", "1")
+    landed.flush()
+    landed.evict(other)
+    assert landed("HGET", KEY, "a") is None and landed("HGET", other, "a") == b"upper"
+
+
+def test_tables_that_differ_in_case_are_one_for_two_servers(landed, landing, sink):
+    other = landing(sink, name="other")
+    landed("HSET", KEY, "a", "1")
+    landed.flush()
+    other("HSET", "slug-data:{GAME:EU:hero:42}", "a", "2")
+    other.flush()
+    error = other.errors()["GAME&EU&hero&42&a"]
+    assert b"belongs to another app and region" in error["error"]
+    assert landed.live() == {"hero:42:a": b"1"}
+
+
+def test_the_table_of_tables_is_nobodys(landed, sink):
+    landed("HSET", KEY, "a", "1")
+    landed("HSET", "slug-data:{terrace:tables:hero:42}", "a", "1")
+    landed.flush()
+    assert list(landed.errors()) == ["terrace&tables&hero&42&a"]
+    assert landed.live() == {"hero:42:a": b"1"}
+
+
+@pytest.mark.parametrize("before", ["", "x", "xx"])
+def test_a_reason_is_cut_between_two_characters(landed, before):
+    """Or nothing of it could be shown."""
+    landed("HSET", KEY, "a", "1")
+    landed.flush()
+    said = before + "错" * 100
+    if landed.sink.kind == "sqlite":
+        then = f"SELECT RAISE(ABORT, '{said}')"
+    else:
+        then = f"SIGNAL SQLSTATE '45000' SET MESSAGE_TEXT = '{said}'"
+    landed.sink.ask("CREATE TRIGGER no BEFORE INSERT ON game_eu FOR EACH ROW BEGIN " + then +
+                    "; END")
+    landed("HSET", KEY, "b", "1")
+    landed.flush()
+    reason = error_json(landed, "game&eu&hero&42&b")["error"]
+    assert "错" * 20 in reason and "�" not in reason
+
+
+# ---- databases that hang ----
+
+@pytest.fixture
+def hole():
+    """Takes connections, and says nothing."""
+    with socket.socket() as listening:
+        listening.bind(("127.0.0.1", 0))
+        listening.listen(64)
+        yield listening
+
+
+def hole_url(hole, seconds):
+    port = hole.getsockname()[1]
+    return f"mysql://root@127.0.0.1:{port}/game?connect-timeout={seconds}"
+
+
+def test_deleting_a_rule_waits_for_no_database(start, hole):
+    """Both its threads are in the middle of connecting, which nothing can cut short."""
+    server = start()
+    one = Landed(server, None)
+    one("LAND.RULE", "ADD", "players", "slug-data:{*}", hole_url(hole, 3600), "delay", "1")
+    one("HSET", KEY, "a", "1")
+    waits = server.connect()
+    waits.sendall(b"HGETALL slug-data:{game:eu:hero:7}\r\n")
+    links = [hole.accept()[0], hole.accept()[0]]
+    assert one("LAND.RULE", "DEL", "players", "FORCE") == b"OK"
+    assert waits.recv(100) == b"*0\r\n"
+    assert one("HGET", KEY, "a") == b"1"
+    one("LAND.RULE", "ADD", "players", "slug-data:{*}", hole_url(hole, 3600), "delay", "1")
+    assert one("LAND.RULE", "DEL", "players") == b"OK"
+    for link in (waits, *links):
+        link.close()  # threads and what they had go now
+    assert one("PING") == b"PONG"
+
+
+def test_deleted_rules_that_hang_have_a_limit(start, hole):
+    one = Landed(start(), None)
+    for _ in range(64):
+        one("LAND.RULE", "ADD", "r", "slug-data:{*}", hole_url(hole, 3600), "delay", "1")
+        one("HSET", KEY, "a", "1")
+        hole.accept()[0].detach()  # stays open
+        one("LAND.RULE", "DEL", "r", "FORCE")
+    assert "64 deleted rules still wait" in one.error(
+        "LAND.RULE", "ADD", "r", "slug-data:{*}", hole_url(hole, 3600))
+
+
+def test_who_waits_for_a_database_that_hangs_hears_of_it_once(start, hole):
+    """A hundred clients that miss a hundred keys do not wait a hundred times as long."""
+    server = start("--land", "players", "slug-data:{*}", hole_url(hole, 1), "delay", NEVER)
+    links = [server.connect() for _ in range(100)]
+    for i, link in enumerate(links):
+        link.sendall(f"HGETALL slug-data:{{game:eu:hero:{i}}}\r\n".encode())
+    for link in links:
+        link.settimeout(20)
+        assert link.recv(200).startswith(b"-LANDDOWN rule players cannot be asked for this key")
+        link.close()
+    tries = 0
+    hole.settimeout(0.2)
+    with contextlib.suppress(TimeoutError):
+        while True:
+            hole.accept()[0].close()
+            tries += 1
+    assert tries <= 4  # the lander's own, and one or two for all of them
+
+
+# ---- many refused rows ----
+
+@pytest.fixture
+def refused(landing, sqlite_sink):
+    """2,000 refused entries in one table."""
+    landed = landing(sqlite_sink, "tables", "1", "batch", "10000")
+    landed("HSET", KEY, "first", "1")
+    landed.flush()
+    sqlite_sink.ask("CREATE TRIGGER no BEFORE INSERT ON game_eu WHEN NEW.`key` <> 'good' "
+                    "BEGIN SELECT RAISE(ABORT, 'no'); END")
+    for owner in range(20):
+        landed.client.hset(f"slug-data:{{game:eu:hero:{owner}}}",
+                           mapping={f"f{n}": n for n in range(100)})
+    landed.flush()
+    assert landed.status()["errors"] == 2000
+    return landed
+
+
+def commits(landed):
+    return landed.client.info("stats")["commits"]
+
+
+def attempts(landed):
+    return sum(item["attempts"] for item in landed.errors("COUNT", "10000").values())
+
+
+def test_retry_of_many_takes_many_commits(refused):
+    """One commit of all of them would stall everybody else."""
+    before, began = attempts(refused), commits(refused)
+    assert refused("LAND.RETRY", "players") == 2000
+    assert commits(refused) - began >= 2000 // 256
+    wait_until(lambda: attempts(refused) >= before + 2000)
+    refused.sink.ask("DROP TRIGGER no")
+    assert refused("LAND.RETRY", "players") == 2000
+    wait_until(lambda: refused.status()["errors"] == 0)
+    assert len(refused.live()) == 2001
+
+
+def test_drop_of_many_takes_many_commits(refused):
+    assert refused("LAND.DROP", "players", "game&eu&hero&1&f1", "game&eu&hero&1&f1", "x&y") == 1
+    began = commits(refused)
+    assert refused("LAND.DROP", "players") == 1999
+    assert commits(refused) - began >= 1999 // 256
+    assert refused.status()["errors"] == 0 and refused.errors() == {}
+
+
+def test_a_rule_with_many_refused_rows_is_deleted(start, sqlite_sink):
+    landed = Landed(start(), sqlite_sink)
+    landed("LAND.RULE", "ADD", "players", "slug-data:{*}", sqlite_sink.url, "tables", "2", "delay",
+           NEVER)
+    for owner in range(30):
+        landed.client.hset(f"slug-data:{{game:eu:hero:{owner}}}",
+                           mapping={f"f{n}": n for n in range(100)})
+    assert "3000 entries have not landed" in landed.error("LAND.RULE", "DEL", "players")
+    assert landed("LAND.RULE", "DEL", "players", "FORCE") == b"OK"
+    assert landed.dirty(tables=2) == {} and landed("LAND.RULE", "LIST") == []
+
+
+# ---- clocks ----
+
+SHIFT = r"""
+#include <stdlib.h>
+#include <sys/mman.h>
+#include <fcntl.h>
+#include <sys/syscall.h>
+#include <time.h>
+#include <unistd.h>
+
+int clock_gettime(clockid_t id, struct timespec *to)
+{
+    static const volatile long *seconds;
+    if (!seconds)
+        seconds = mmap(0, 8, PROT_READ, MAP_SHARED, open(getenv("SHIFT"), O_RDONLY), 0);
+    long rc = syscall(SYS_clock_gettime, id, to);
+    if (rc == 0 && id == CLOCK_REALTIME)
+        to->tv_sec += *seconds;
+    return (int)rc;
+}
+"""
+
+
+class Shift:
+    """A clock that a test turns, for servers it starts."""
+
+    def __init__(self, directory):
+        self.file = directory / "shift"
+        self.set(0)
+        (directory / "shift.c").write_text(SHIFT)
+        subprocess.run(["cc", "-shared", "-fPIC", "-O1", "-o", directory / "shift.so",
+                        directory / "shift.c"], check=True)
+        self.prefix = ("env", f"LD_PRELOAD={directory / 'shift.so'}", f"SHIFT={self.file}",
+                       "ASAN_OPTIONS=verify_asan_link_order=0")
+
+    def set(self, seconds):
+        with open(self.file, "r+b" if self.file.exists() else "wb") as file:
+            file.write(seconds.to_bytes(8, "little", signed=True))
+
+
+@pytest.fixture
+def shift(tmp_path_factory):
+    return Shift(tmp_path_factory.mktemp("clock"))
+
+
+@pytest.mark.parametrize("restart", [False, True])
+def test_after_the_clock_went_back_newer_values_still_win(landing, sink, shift, restart):
+    landed = landing(sink, prefix=shift.prefix)
+    landed("HSET", KEY, "a", "1", "gone", "1")
+    landed.flush()
+    before = landed.version("hero:42:a")
+    shift.set(-7200)
+    if restart:
+        landed.server.kill()
+        landed = landing(sink, prefix=shift.prefix)
+    landed("HSET", KEY, "a", "2")
+    landed("HINCRBY", KEY, "n", "5")
+    landed("HDEL", KEY, "gone")
+    landed.flush()
+    assert landed.live() == {"hero:42:a": b"2", "hero:42:n": b"5"} and landed.errors() == {}
+    assert landed.version("hero:42:a") > before
+    landed.evict(KEY)
+    assert landed.client.hgetall(KEY) == {b"a": b"2", b"n": b"5"}
+
+
+def test_after_the_clock_went_back_refused_rows_are_tried_again(columns, sqlite_sink, shift):
+    sqlite_sink.ask("CREATE TABLE users (id VARCHAR(64) PRIMARY KEY, age TEXT)")
+    sqlite_sink.ask("CREATE TRIGGER no BEFORE INSERT ON users BEGIN SELECT RAISE(ABORT, 'no'); END")
+    shift.set(7 * 86400)
+    landed = columns(sqlite_sink, prefix=shift.prefix, delay="50")
+    landed("HSET", "user:1", "age", "7")
+    wait_until(landed.errors)
+    sqlite_sink.ask("DROP TRIGGER no")
+    shift.set(0)
+    wait_until(lambda: landed.errors() == {})
+    wait_until(lambda: sqlite_sink.ask("SELECT age FROM users") == [(b"7",)])
+
+
+def test_after_the_clock_went_back_absence_is_not_remembered_for_longer(landed, landing, sink,
+                                                                       shift):
+    landed("HSET", KEY, "a", "1")
+    landed.flush()
+    other = landing(sink, name="other", prefix=shift.prefix)
+    other_key = "slug-data:{game:eu:hero:7}"
+    assert other("HGETALL", other_key) == []
+    landed("HSET", other_key, "a", "1")
+    landed.flush()
+    shift.set(-3600)
+    assert other("HGETALL", other_key) == [b"a", b"1"]
+
+
+def test_after_the_clock_went_back_a_failure_is_forgotten(start, shift):
+    """It is the answer for a moment only: then the database is asked again."""
+    landed = Landed(start("--land", "players", "slug-data:{*}", "mysql://root@127.0.0.1:1/game",
+                          prefix=shift.prefix), None)
+    assert landed.error("HGETALL", KEY).startswith("LANDDOWN")
+    shift.set(-3600)
+    wait_until(lambda: landed.error("HGETALL", KEY) and landed.status()["lifts"] > 1)
