@@ -452,8 +452,8 @@ def test_jobs_of_databases_are_apart(server):
 
 WRITES = """
 HSET P 1 x|HDEL P 1|HINCRBY P 9 1|HSETNX P 9 x|DEL P|UNLINK P|RENAME P foo|RENAME foo P
-RENAMENX foo P|EXPIRE P 10|PERSIST P|SET P x|SETEX P 10 x|COPY foo P REPLACE|MOVE P 1|GETDEL P
-ZADD Q 1 1|ZADD Q 99 5|ZINCRBY Q 1 1|ZREM Q 1|ZPOPMIN Q|ZREMRANGEBYRANK Q 0 -1|ZADD P 1 1
+RENAMENX foo elk:{n}:x|EXPIRE P 10|SET P x|SETEX P 10 x|COPY foo P REPLACE|MOVE P 1|GETDEL P
+ZADD Q 7 1|ZADD Q 99 5|ZINCRBY Q 1 1|ZREM Q 1|ZPOPMIN Q|ZREMRANGEBYRANK Q 0 -1|ZADD P 1 1
 SET elk:{new}:meta x|HSET elk:{j}:meta fence 1|LPUSH elk:{j}:list x|SADD elk:{}:jobs x
 SUNIONSTORE Q foo|SORT foo STORE P|ZRANGESTORE Q foo 0 -1|MSET P x|APPEND P x|SETRANGE P 0 x
 INCR elk:{j}:x|SETBIT elk:{j}:x 1 1|PFADD elk:{j}:x 1|BITOP NOT elk:{j}:x foo|RPUSH elk:{j}:y 1
@@ -472,9 +472,10 @@ def test_clients_look_at_the_keys_and_cannot_write_them(job):
     for line in WRITES:
         words = [{"P": job.key("partitions"), "Q": job.key("pending")}.get(word, word)
                  for word in line.split()]
-        with pytest.raises(redis.ResponseError) as raised:
-            client.execute_command(*words)
-        text = str(raised.value)
+        try:
+            text = f"answered {client.execute_command(*words)}"
+        except redis.ResponseError as error:
+            text = str(error)
         assert "belong to partitions" in text or "WRONGTYPE" in text or "unknown command" in text \
             or "not an integer" in text, (line, text)
     assert rows == (client.hgetall(job.key("partitions")),
