@@ -10,6 +10,7 @@
 #pragma once
 
 #include "base/table.h"
+#include "fs/fs.h"
 #include "landing/landing.h"
 #include "partition/part.h"
 #include "server/cmd.h"
@@ -198,7 +199,9 @@ struct server {
     struct expire *expire;
     struct landing *landing;
     struct part *part;
+    struct fs *fs;
     struct tiles *tiles;
+    struct queue_lease *queue_lease;
     struct cmd_table *cmds;
     struct loop_watch listener[LISTENERS_MAX];
     size_t listener_count;
