@@ -122,6 +122,17 @@ static enum rc landing_open(struct server *server, struct err *err)
     return landing_rules_load(server->landing, err);
 }
 
+static void part_start_up(struct server *server)
+{
+    server->part = part_new(&(struct part_options){.kv = &server->kv,
+                                                   .tasks = server->tasks,
+                                                   .clock = server->clock,
+                                                   .enter = server__job_enter,
+                                                   .leave = server__job_leave,
+                                                   .safe = server__job_safe,
+                                                   .arg = server});
+}
+
 static enum rc tiles_start(struct server *server, struct err *err)
 {
     const struct config *config = server->config;
@@ -207,6 +218,7 @@ enum rc server_new(const struct server_options *options, struct server **ret_ser
     if (rc == RC_OK)
         rc = tiles_start(server, err);
     if (rc == RC_OK) {
+        part_start_up(server);
         server->expire = expire_new(&(struct expire_options){.kv = &server->kv,
                                                              .tasks = server->tasks,
                                                              .enter = server__job_enter,
@@ -249,6 +261,7 @@ void server_free(struct server *server)
     config_listen(server->config, NULL, NULL);
     queue_lease_free(server->queue_lease);
     expire_free(server->expire);
+    part_free(server->part);
     landing_free(server->landing);
     fs_close(server->fs);
     tiles_close(server->tiles);

@@ -12,6 +12,7 @@
 #include "base/table.h"
 #include "fs/fs.h"
 #include "landing/landing.h"
+#include "partition/part.h"
 #include "server/cmd.h"
 #include "server/config.h"
 #include "server/resp.h"
@@ -198,6 +199,7 @@ struct server {
     struct kv kv;
     struct expire *expire;
     struct landing *landing;
+    struct part *part;
     struct fs *fs;
     struct tiles *tiles;
     struct queue_lease *queue_lease;
