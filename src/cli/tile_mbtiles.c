@@ -63,7 +63,14 @@ static enum rc walk_prepare(struct mbtiles *tiles, struct err *err)
         "AND tile_column BETWEEN ?2 AND ?3 AND tile_row BETWEEN ?4 AND ?5 "
         "AND (tile_column > ?6 OR (tile_column = ?6 AND tile_row > ?7)) "
         "ORDER BY tile_column, tile_row";
-    tiles->by_row = tile_filter_is_all(&tiles->source.filter) &&
+    int64_t is_table = 0; /* a view may have a column rowid as well: NULL in every row */
+    enum rc rc = number_ask(tiles,
+                            "SELECT count(*) FROM sqlite_master WHERE type = 'table' AND name = "
+                            "'tiles' COLLATE NOCASE",
+                            &is_table, err);
+    if (rc != RC_OK)
+        return rc;
+    tiles->by_row = is_table && tile_filter_is_all(&tiles->source.filter) &&
                     sqlite3_prepare_v2(tiles->db, by_row, -1, &tiles->walk, NULL) == SQLITE_OK;
     if (!tiles->by_row)
         return prepare(tiles, by_level, &tiles->walk, err);
