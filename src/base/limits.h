@@ -57,6 +57,20 @@ enum {
     PART_FRAME_BYTES_MAX = 256 * 1024 * 1024, /* as stored, and again when unpacked */
     PART_WORKER_NAME_BYTES_MAX = 64 * 1024,
 
+    TILE_DIR_BYTES_MAX = 3072, /* PATH_BYTES_MAX without the names below it */
+
+    FS_PATH_BYTES_MAX = 4096,
+    FS_NAME_BYTES_MAX = 255,
+    FS_URI_BYTES_MAX = 4096,              /* of a mount */
+    FS_LIST_COUNT_MAX = 100 * 1000,       /* entries of one page of FS.LS, blocks of FS.BLOCKS */
+    FS_DEPTH_MAX = 64 * 1024,             /* walked up from an id; a longer way is a circle */
+    FS_INFO_BLOCKS_MAX = 1024 * 1024,     /* of a FileInfo */
+    FS_WALK_COMMIT_ROWS = 1000,           /* met by a long command inside one commit */
+    FS_FIND_BYTES_MAX = 64 * 1024 * 1024, /* paths of one reply */
+    FS_TREE_LINES_MAX = 100 * 1000,
+    FS_CHECK_FINDINGS_MAX = 10 * 1000, /* kept for REPAIR; it can be asked for again */
+    FS_CHECK_EXAMPLES_MAX = 32,        /* told by the reply */
+
     CONFIG_FILE_BYTES_MAX = 1024 * 1024,
     CONFIG_INCLUDE_DEPTH_MAX = 8,
     CONFIG_WORDS_MAX = 64,         /* of a line */

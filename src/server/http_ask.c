@@ -112,6 +112,7 @@ static void answers_give(struct http *http, struct ask *first, struct ask **end)
 static void waiting_remove(struct ask *ask)
 {
     struct http *http = ask->http;
+    tile_waiter_end(http->server->tiles, &ask->tile);
     if (ask->waiting_prev)
         ask->waiting_prev->waiting_next = ask->waiting_next;
     else
@@ -126,7 +127,10 @@ static enum rc waiting_run(struct task *task, struct store *store, struct err *e
     struct server *server = ask->http->server;
     (void)store;
     kv_begin(&server->kv, clock_unix_ms(server->clock));
-    return ask_try(ask, err);
+    enum rc rc = ask_try(ask, err);
+    if (rc == RC_COLD && tiles_wait(server->tiles, &ask->tile, task))
+        task_wait_event(task);
+    return rc;
 }
 
 static void waiting_done(struct task *task, enum rc rc, const struct err *err)
@@ -153,6 +157,8 @@ static void waiting_start(struct ask *ask)
     ask->task = (struct task){.run = waiting_run,
                               .done = waiting_done,
                               .deadline_ns = clock_mono_ns(http->server->clock) + ANSWER_WAIT_NS};
+    /* The shards it asked for are its own business, not that of the next ask. */
+    (void)tiles_wait(http->server->tiles, &ask->tile, &ask->task);
     task_start(http->server->tasks, &ask->task);
 }
 

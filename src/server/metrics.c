@@ -107,6 +107,16 @@ static void add_keys(struct metrics *to, const struct kv *kv)
                                                    i, ns_key_count(kv_ns(kv, i)));
 }
 
+static void add_fs(struct metrics *to, const struct fs *fs)
+{
+    struct fs_counts counts = fs_counts(fs);
+    gauge(to, "fs_files", "Files, those of removed subtrees included.", (uint64_t)counts.files);
+    gauge(to, "fs_directories", "Directories, alike.", (uint64_t)counts.dirs);
+    gauge(to, "fs_bytes", "Sizes of files.", (uint64_t)counts.bytes);
+    gauge(to, "fs_graves", "Removed subtrees that still have rows.", (uint64_t)counts.graves);
+    counter(to, "fs_swept_inodes_total", "Inodes of removed subtrees swept.", counts.swept_count);
+}
+
 static void add_commands(struct metrics *to, const struct server *server)
 {
     size_t count;
@@ -258,6 +268,7 @@ bool metrics_add(struct server *server, struct buf *to)
     add_hot(&metrics, &stats);
     add_disk(&metrics, &stats);
     add_keys(&metrics, &server->kv);
+    add_fs(&metrics, server->fs);
     add_commands(&metrics, server);
     if (server->http)
         add_http(&metrics, server->http);

@@ -294,7 +294,8 @@ static void conn_open(struct load *load, struct conn *conn)
     int on = 1;
     setsockopt(conn->fd, IPPROTO_TCP, TCP_NODELAY, &on, sizeof on);
     conn->in = malloc(IN_BYTES_MAX);
-    conn->out = malloc((size_t)load->pipeline * ((is_tile(load) ? 4096 : 0) + load->value_bytes + 192));
+    conn->out =
+        malloc((size_t)load->pipeline * ((is_tile(load) ? 4096 : 0) + load->value_bytes + 192));
     if (!conn->in || !conn->out)
         die("could not allocate");
     struct epoll_event event = {.events = EPOLLIN, .data.ptr = conn};

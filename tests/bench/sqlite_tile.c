@@ -1,12 +1,14 @@
 /* sqlite_tile.c - what SQLite does alone with the tiles that tools/bench_tile.py gives a server.
  *
- *   sqlite_tile loop FILE COUNT          upserts, 1000 a transaction, synchronous=FULL, one connection
- *   sqlite_tile select FILE COUNT SECONDS   random tiles of such a file, one prepared SELECT
- *   sqlite_tile make FILE COUNT          an MBTiles file with level-9 tiles of 2 to 4 KiB
+ *   sqlite_tile loop FILE COUNT          upserts, 1000 a transaction, synchronous=FULL, one
+ * connection sqlite_tile select FILE COUNT SECONDS   random tiles of such a file, one prepared
+ * SELECT sqlite_tile make FILE COUNT          an MBTiles file with level-9 tiles of 2 to 4 KiB
  *   sqlite_tile copy MBTILES FILE        INSERT ... SELECT of all of them into one shard
- *   sqlite_tile shards DIR COUNT         shards with COUNT tiles of level 12 and 16 bytes, for ranges
+ *   sqlite_tile shards DIR COUNT         shards with COUNT tiles of level 12 and 16 bytes, for
+ * ranges
  *
- * Keys and sizes are those of load_server.c with prefix=0123 digits=8. Prints: ops N seconds S rate R.
+ * Keys and sizes are those of load_server.c with prefix=0123 digits=8. Prints: ops N seconds S rate
+ * R.
  */
 #include <sqlite3.h>
 #include <stdint.h>
@@ -84,9 +86,9 @@ static sqlite3_stmt *prepare(sqlite3 *db, const char *sql)
 static uint64_t loop(const char *path, uint64_t count)
 {
     sqlite3 *db = shard_open(path);
-    sqlite3_stmt *put =
-        prepare(db, "INSERT INTO imagery VALUES (?1, 0, NULL, ?2) ON CONFLICT(tile_id) DO UPDATE "
-                    "SET epoch = excluded.epoch, provider_id = excluded.provider_id, data = excluded.data");
+    sqlite3_stmt *put = prepare(
+        db, "INSERT INTO imagery VALUES (?1, 0, NULL, ?2) ON CONFLICT(tile_id) DO UPDATE "
+            "SET epoch = excluded.epoch, provider_id = excluded.provider_id, data = excluded.data");
     for (uint64_t n = 0; n < count; n++) {
         uint8_t key[8];
         key_put(n, key);
@@ -108,7 +110,8 @@ static uint64_t loop(const char *path, uint64_t count)
 static uint64_t look(const char *path, uint64_t count, double seconds)
 {
     sqlite3 *db = shard_open(path);
-    sqlite3_stmt *get = prepare(db, "SELECT epoch, provider_id, data FROM imagery WHERE tile_id = ?1");
+    sqlite3_stmt *get =
+        prepare(db, "SELECT epoch, provider_id, data FROM imagery WHERE tile_id = ?1");
     uint64_t end = now_ns() + (uint64_t)(seconds * 1e9), ops = 0, bytes = 0, missing = 0;
     while (now_ns() < end) {
         uint8_t key[8];
@@ -135,8 +138,9 @@ static uint64_t make(const char *path, uint64_t count)
 {
     sqlite3 *db;
     check(sqlite3_open(path, &db), db, path);
-    run(db, "PRAGMA synchronous=OFF; CREATE TABLE metadata (name TEXT, value TEXT); CREATE TABLE tiles "
-            "(zoom_level INTEGER, tile_column INTEGER, tile_row INTEGER, tile_data BLOB); BEGIN");
+    run(db,
+        "PRAGMA synchronous=OFF; CREATE TABLE metadata (name TEXT, value TEXT); CREATE TABLE tiles "
+        "(zoom_level INTEGER, tile_column INTEGER, tile_row INTEGER, tile_data BLOB); BEGIN");
     sqlite3_stmt *put = prepare(db, "INSERT INTO tiles VALUES (12, ?1, ?2, ?3)");
     /* "0123": column 0b0110, row (from the south) 0b0011 of level 4 */
     for (uint64_t n = 0; n < count; n++) {
@@ -175,10 +179,11 @@ static uint64_t copy(const char *from, const char *path)
     sqlite3_bind_text(attach, 1, from, -1, SQLITE_STATIC);
     check(sqlite3_step(attach), db, "attach");
     sqlite3_finalize(attach);
-    sqlite3_create_function(db, "tile_id", 3, SQLITE_UTF8 | SQLITE_DETERMINISTIC, NULL, tile_id, NULL,
-                            NULL);
-    run(db, "INSERT INTO imagery SELECT tile_id(zoom_level, tile_column, tile_row), 0, NULL, tile_data "
-            "FROM source.tiles");
+    sqlite3_create_function(db, "tile_id", 3, SQLITE_UTF8 | SQLITE_DETERMINISTIC, NULL, tile_id,
+                            NULL, NULL);
+    run(db,
+        "INSERT INTO imagery SELECT tile_id(zoom_level, tile_column, tile_row), 0, NULL, tile_data "
+        "FROM source.tiles");
     uint64_t count = (uint64_t)sqlite3_changes64(db);
     sqlite3_close(db);
     return count;
@@ -233,6 +238,7 @@ int main(int argc, char **argv)
     else
         return fprintf(stderr, "usage: sqlite_tile loop|select|make|copy|shards ...\n"), 2;
     double seconds = (double)(now_ns() - begin) / 1e9;
-    printf("ops %llu seconds %.3f rate %.0f\n", (unsigned long long)ops, seconds, (double)ops / seconds);
+    printf("ops %llu seconds %.3f rate %.0f\n", (unsigned long long)ops, seconds,
+           (double)ops / seconds);
     return 0;
 }
