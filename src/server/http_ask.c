@@ -86,6 +86,7 @@ static enum rc ask_try(struct ask *ask, struct err *err)
 {
     struct server *server = ask->http->server;
     enum rc rc = RC_OK;
+    tiles_run_begin(server->tiles);
     buf_cut(&ask->data, 0);
     if (ask->url.page != HTTP_METRICS)
         rc = tile_answer(server, ask, err);
@@ -157,8 +158,6 @@ static void waiting_start(struct ask *ask)
     ask->task = (struct task){.run = waiting_run,
                               .done = waiting_done,
                               .deadline_ns = clock_mono_ns(http->server->clock) + ANSWER_WAIT_NS};
-    /* The shards it asked for are its own business, not that of the next ask. */
-    (void)tiles_wait(http->server->tiles, &ask->tile, &ask->task);
     task_start(http->server->tasks, &ask->task);
 }
 
