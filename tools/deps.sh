@@ -55,6 +55,8 @@ need_build() {
     need zlib1g-dev has_library zlib zlib.h
     need liblz4-dev has_library liblz4 lz4.h
     need libzstd-dev has_library libzstd zstd.h
+    need libprotobuf-c-dev has_library libprotobuf-c protobuf-c/protobuf-c.h
+    need protobuf-c-compiler has protoc-c
     need libmariadb-dev has_library libmariadb mariadb/mysql.h
 }
 

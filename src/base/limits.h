@@ -46,8 +46,8 @@ enum {
     CLIENT_LIST_BYTES_MAX = 256 * 1024 * 1024,
     INFO_BYTES_MAX = 64 * 1024,
     MALLOC_STATS_BYTES_MAX = 1024 * 1024,
-    HTTP_ANSWER_BYTES_MAX = 16 * 1024 * 1024,
-    HTTP_CONNECTIONS_MAX = 64,
+    HTTP_ANSWER_BYTES_MAX = 65 * 1024 * 1024, /* the largest tile, and a little */
+    HTTP_CONNECTIONS_MAX = 1000,
     SCAN_CURSORS_MAX = 65536, /* that are remembered, */
     SCAN_CURSOR_BYTES_MAX = 64 * 1024 * 1024,
     STRING_BYTES_MAX = 512 * 1024 * 1024, /* Redis's proto-max-bulk-len */
@@ -56,6 +56,18 @@ enum {
     PART_BATCH_RECORDS_MAX = 1024 * 1024,     /* of one frame */
     PART_FRAME_BYTES_MAX = 256 * 1024 * 1024, /* as stored, and again when unpacked */
     PART_WORKER_NAME_BYTES_MAX = 64 * 1024,
+
+    FS_PATH_BYTES_MAX = 4096,
+    FS_NAME_BYTES_MAX = 255,
+    FS_URI_BYTES_MAX = 4096,              /* of a mount */
+    FS_LIST_COUNT_MAX = 100 * 1000,       /* entries of one page of FS.LS, blocks of FS.BLOCKS */
+    FS_DEPTH_MAX = 64 * 1024,             /* walked up from an id; a longer way is a circle */
+    FS_INFO_BLOCKS_MAX = 1024 * 1024,     /* of a FileInfo */
+    FS_WALK_COMMIT_ROWS = 1000,           /* met by a long command inside one commit */
+    FS_FIND_BYTES_MAX = 64 * 1024 * 1024, /* paths of one reply */
+    FS_TREE_LINES_MAX = 100 * 1000,
+    FS_CHECK_FINDINGS_MAX = 10 * 1000, /* kept for REPAIR; it can be asked for again */
+    FS_CHECK_EXAMPLES_MAX = 32,        /* told by the reply */
 
     CONFIG_FILE_BYTES_MAX = 1024 * 1024,
     CONFIG_INCLUDE_DEPTH_MAX = 8,

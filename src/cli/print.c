@@ -5,6 +5,7 @@
 #include <stdio.h>
 
 #include "base/codec.h"
+#include "fs/entry.h"
 #include "types/meta.h"
 #include "types/spaces.h"
 
@@ -77,6 +78,24 @@ static void print_meta(struct bytes value, size_t max)
     putchar('\n');
 }
 
+static void print_inode(struct bytes group, struct bytes value, size_t max)
+{
+    struct fs_entry entry;
+    struct err err = {0};
+    if (group.len != FS_ID_BYTES || be64_get(group.ptr) >= FS_ID_END)
+        return; /* a dictionary, or the next id */
+    if (fs_entry_decode(value, &entry, &err) != RC_OK) {
+        printf("    not understood: %s\n", err.text);
+        return;
+    }
+    printf("    inode %" PRIu64 ", %s ", be64_get(group.ptr),
+           fs_entry_is_dir(&entry) ? "directory" : "file");
+    print_quoted(entry.name, max);
+    printf(", parent %" PRIu64 ", size %" PRIu64 ", mode %04o, owner %u, group %u%s\n",
+           entry.parent, entry.size, entry.mode, entry.owner, entry.group,
+           entry.flags & FS_COMPLETE ? "" : ", incomplete");
+}
+
 void print_row(const struct store_space *space, struct bytes group, struct bytes suffix,
                struct bytes value, size_t max)
 {
@@ -99,4 +118,8 @@ void print_row(const struct store_space *space, struct bytes group, struct bytes
         print_meta(value, max);
     else if (space->number == SPACE_EXPIRY && suffix.len >= 8)
         printf("    expires %" PRIu64 " ms\n", be64_get(suffix.ptr));
+    else if (space->number == SPACE_INODE)
+        print_inode(group, value, max);
+    else if (space->number == SPACE_EDGE && value.len == FS_ID_BYTES)
+        printf("    inode %" PRIu64 "\n", be64_get(value.ptr));
 }

@@ -59,6 +59,7 @@ struct config {
     uint32_t tcp_keepalive_s; /* 0: off */
     uint16_t http_port;       /* 0: off */
     char *http_bind;
+    uint32_t http_max_age_s;
 
     /* clients */
     uint32_t maxclients;

@@ -53,9 +53,11 @@ static const struct config_row rows[] = {
      INT32_MAX,
      .help = "seconds after which a silent client is asked for a sign of life; 0: never"},
     {"http-port", NULL, "Network", CONFIG_INT, LIVE_NO, FIELD(http_port), "0", 0, UINT16_MAX,
-     .help = "port of /metrics for Prometheus; 0: off"},
+     .help = "port of /metrics for Prometheus and of /tiles; 0: off"},
     {"http-bind", NULL, "Network", CONFIG_TEXT, LIVE_NO, FIELD(http_bind), "127.0.0.1", 1,
      CONFIG_LIST_TEXT_BYTES_MAX, .help = "address of the HTTP port"},
+    {"http-max-age", NULL, "Network", CONFIG_INT, LIVE_NO, FIELD(http_max_age_s), "60", 0,
+     INT32_MAX, .help = "seconds for which browsers and proxies may keep a tile without asking"},
 
     {"maxclients", NULL, "Clients", CONFIG_INT, LIVE, FIELD(maxclients), "10000", 1, 1000000,
      .help = "connections at a time; one more is refused"},

@@ -1,144 +1,188 @@
-#include "server/http.h"
+/* http.c - the thread: connections, requests, handing over.
+ *
+ * A round: wait until a connection or the executor has something, resume the connections whose
+ * answers are there, let libmicrohttpd read, call request_take() and write, and hand what was asked
+ * in this round to the executor at once. */
+#include "server/http_int.h"
 
 #include <errno.h>
-#include <microhttpd.h>
 #include <netdb.h>
-#include <pthread.h>
 #include <stdio.h>
-#include <time.h>
 
+#include "base/log.h"
 #include "base/mem.h"
-#include "server/metrics.h"
 #include "server/server_int.h"
 
 #include "base/banned.h"
 
-enum { ANSWER_WAIT_S = 10 };
+#define NS_A_MS UINT64_C(1000000)
+#define ROUND_NS_MAX (1000 * NS_A_MS)
+enum { IDLE_S = 30 };
 
-struct ask { /* a request that waits for the executor; on its thread's stack */
-    struct ask *next;
-    struct buf text;
-    bool done, good;
-};
+/* ---- asking ---- */
 
-struct http {
-    struct server *server;
-    struct MHD_Daemon *daemon;
-    struct task task;
-    pthread_mutex_t lock;
-    pthread_cond_t answered;
-    struct ask *asks; /* shared: under lock */
-    bool closing;     /* shared: under lock */
-};
-
-/* ---- the executor's side ---- */
-
-static enum rc asks_answer(struct task *task, struct store *store, struct err *err)
+static struct ask *ask_new(struct http *http, struct MHD_Connection *connection)
 {
-    struct http *http = (struct http *)((char *)task - offsetof(struct http, task));
-    (void)store;
-    (void)err;
-    pthread_mutex_lock(&http->lock);
-    while (http->asks) {
-        struct ask *ask = http->asks;
-        http->asks = ask->next;
-        ask->good = metrics_add(http->server, &ask->text);
-        ask->done = true;
-    }
-    pthread_cond_broadcast(&http->answered);
-    pthread_mutex_unlock(&http->lock);
-    task_wait_event(task);
-    return RC_WAIT;
+    struct ask *ask = mem_zalloc(sizeof *ask);
+    ask->http = http;
+    ask->connection = connection;
+    buf_init(&ask->data, HTTP_ANSWER_BYTES_MAX);
+    return ask;
 }
 
-static void task_done(struct task *task, enum rc rc, const struct err *err)
+static void ask_free(struct ask *ask)
 {
-    (void)task;
-    (void)rc;
-    (void)err;
-    ASSERT(false); /* it changes nothing, and so outlives every turn that fails */
+    buf_done(&ask->data);
+    mem_free(ask);
 }
 
-/* ---- the thread's side ---- */
-
-static void ask_remove(struct http *http, struct ask *ask)
+static void request_over(void *arg, struct MHD_Connection *connection, void **state,
+                         enum MHD_RequestTerminationCode why)
 {
-    for (struct ask **at = &http->asks; *at; at = &(*at)->next) {
-        if (*at == ask) {
-            *at = ask->next;
-            return;
-        }
-    }
+    (void)arg;
+    (void)connection;
+    (void)why;
+    if (*state)
+        ask_free(*state);
+    *state = NULL;
 }
 
-static bool metrics_ask(struct http *http, struct ask *ask)
+/* False: it is no time. */
+static bool time_read(struct MHD_Connection *connection, struct http_url *url)
 {
-    struct timespec end;
-    int waited = 0;
-    uint64_t end_ns = clock_mono_ns(http->server->clock) + ANSWER_WAIT_S * UINT64_C(1000000000);
-    end.tv_sec = (time_t)(end_ns / 1000000000);
-    end.tv_nsec = (long)(end_ns % 1000000000);
-    pthread_mutex_lock(&http->lock);
-    ask->next = http->asks;
-    http->asks = ask;
-    task_post(&http->task);
-    while (!ask->done && !http->closing && waited == 0)
-        waited = pthread_cond_clockwait(&http->answered, &http->lock, CLOCK_MONOTONIC, &end);
-    if (!ask->done)
-        ask_remove(http, ask);
-    pthread_mutex_unlock(&http->lock);
-    return ask->done && ask->good;
+    struct err ignored;
+    const char *t = MHD_lookup_connection_value(connection, MHD_GET_ARGUMENT_KIND, "t");
+    url->has_ms = t != NULL;
+    return !t || tilekey_parse_ms(bytes_of(t, strlen(t)), &url->ms, &ignored) == RC_OK;
 }
 
-static enum MHD_Result reply(struct MHD_Connection *connection, unsigned status, const char *type,
-                             struct bytes text)
+static void host_read(struct ask *ask)
 {
-    struct MHD_Response *response =
-        MHD_create_response_from_buffer(text.len, (void *)text.ptr, MHD_RESPMEM_MUST_COPY);
-    if (!response)
-        return MHD_NO;
-    (void)MHD_add_response_header(response, MHD_HTTP_HEADER_CONTENT_TYPE, type);
-    if (status == MHD_HTTP_METHOD_NOT_ALLOWED)
-        (void)MHD_add_response_header(response, MHD_HTTP_HEADER_ALLOW, "GET, HEAD");
-    enum MHD_Result result = MHD_queue_response(connection, status, response);
-    MHD_destroy_response(response);
-    return result;
+    const char *host =
+        MHD_lookup_connection_value(ask->connection, MHD_HEADER_KIND, MHD_HTTP_HEADER_HOST);
+    if (host && strlen(host) < sizeof ask->host)
+        memcpy(ask->host, host, strlen(host) + 1);
 }
 
-static enum MHD_Result request_answer(void *arg, struct MHD_Connection *connection, const char *url,
-                                      const char *method, const char *version, const char *data,
-                                      size_t *data_len, void **state)
+static enum MHD_Result ask_start(struct ask *ask, const char *path)
+{
+    struct http *http = ask->http;
+    struct MHD_Connection *connection = ask->connection;
+    ask->url = http_url_parse(bytes_of(path, strlen(path)));
+    if (ask->url.page == HTTP_NONE)
+        return http__reply_text(http, connection, MHD_HTTP_NOT_FOUND,
+                                BYTES("there is /metrics, /tiles/<type>.json, "
+                                      "/tiles/<type>/<z>/<x>/<y> and /tiles/<type>/<tilekey>\n"));
+    if (ask->url.page == HTTP_BAD)
+        return http__reply_text(http, connection, MHD_HTTP_BAD_REQUEST,
+                                BYTES("a tile is <z>/<x>/<y> with z up to 24 and x, y below 2^z, "
+                                      "or a tilekey of 1 to 24 digits, each 0 to 3\n"));
+    if (ask->url.page == HTTP_TILE && !time_read(connection, &ask->url))
+        return http__reply_text(http, connection, MHD_HTTP_BAD_REQUEST,
+                                BYTES("t is a time in milliseconds\n"));
+    if (http->closing)
+        return http__reply_text(http, connection, MHD_HTTP_SERVICE_UNAVAILABLE,
+                                BYTES("the server is stopping\n"));
+    if (ask->url.page == HTTP_TILEJSON)
+        host_read(ask);
+    ask->asked = true;
+    *http->fresh_end = ask;
+    http->fresh_end = &ask->next;
+    MHD_suspend_connection(connection);
+    return MHD_YES;
+}
+
+/* Called with the headers, for every part of a body, at the end, and again when an answer is there.
+ */
+static enum MHD_Result request_take(void *arg, struct MHD_Connection *connection, const char *url,
+                                    const char *method, const char *version, const char *data,
+                                    size_t *data_len, void **state)
 {
     struct http *http = arg;
+    struct ask *ask = *state;
     (void)version;
     (void)data;
     if (strcmp(method, "GET") != 0 && strcmp(method, "HEAD") != 0)
-        return reply(connection, MHD_HTTP_METHOD_NOT_ALLOWED, "text/plain", BYTES("GET only\n"));
-    /* Called with the headers, for every part of a body, and at the end: an answer before the end
-     * would cost the connection. */
-    if (!*state || *data_len > 0) {
-        *state = http;
+        return http__reply_text(http, connection, MHD_HTTP_METHOD_NOT_ALLOWED, BYTES("GET only\n"));
+    /* An answer before the end of the request would cost the connection. */
+    if (!ask || *data_len > 0) {
+        if (!ask)
+            *state = ask_new(http, connection);
         *data_len = 0; /* nobody reads a body */
         return MHD_YES;
     }
-    if (strcmp(url, "/metrics") != 0)
-        return reply(connection, MHD_HTTP_NOT_FOUND, "text/plain", BYTES("there is /metrics\n"));
-    struct ask ask = {0};
-    buf_init(&ask.text, HTTP_ANSWER_BYTES_MAX);
-    enum MHD_Result result =
-        metrics_ask(http, &ask)
-            ? reply(connection, MHD_HTTP_OK, "text/plain; version=0.0.4", buf_bytes(&ask.text))
-            : reply(connection, MHD_HTTP_SERVICE_UNAVAILABLE, "text/plain",
-                    BYTES("the server is busy\n"));
-    buf_done(&ask.text);
-    return result;
+    return ask->answered ? http__reply(ask) : ask_start(ask, url);
+}
+
+/* ---- handing over ---- */
+
+static void fresh_hand_over(struct http *http)
+{
+    if (!http->fresh)
+        return;
+    pthread_mutex_lock(&http->lock);
+    *http->asks_end = http->fresh;
+    http->asks_end = http->fresh_end;
+    pthread_mutex_unlock(&http->lock);
+    http->fresh = NULL;
+    http->fresh_end = &http->fresh;
+    task_post(&http->task);
+}
+
+static void answers_take(struct http *http)
+{
+    pthread_mutex_lock(&http->lock);
+    struct ask *first = http->answers;
+    http->answers = NULL;
+    http->answers_end = &http->answers;
+    pthread_mutex_unlock(&http->lock);
+    for (struct ask *ask = first, *next; ask; ask = next) {
+        next = ask->next;
+        ask->next = NULL;
+        ask->answered = true;
+        MHD_resume_connection(ask->connection);
+    }
+}
+
+static void daemon_ready(struct loop_watch *watch, unsigned events)
+{
+    (void)watch;
+    (void)events; /* every round looks at it */
+}
+
+static void *thread_run(void *arg)
+{
+    struct http *http = arg;
+    struct err err = {0};
+    while (!http->closing) {
+        MHD_UNSIGNED_LONG_LONG timeout_ms;
+        uint64_t wait_ns = ROUND_NS_MAX;
+        if (MHD_get_timeout(http->daemon, &timeout_ms) == MHD_YES && timeout_ms * NS_A_MS < wait_ns)
+            wait_ns = timeout_ms * NS_A_MS;
+        if (loop_wait(http->loop, wait_ns, &err) != RC_OK) {
+            log_error("HTTP stops: %s", err.text);
+            break;
+        }
+        answers_take(http);
+        (void)MHD_run(http->daemon);
+        fresh_hand_over(http);
+    }
+    return NULL;
 }
 
 /* ---- life ---- */
 
-enum rc http_open(struct server *server, struct http **ret_http, struct err *err)
+/* No page of ours has a name that would need decoding, and a decoded one could hide a NUL. */
+static size_t url_keep(void *arg, struct MHD_Connection *connection, char *text)
 {
-    const struct config *config = server->config;
+    (void)arg;
+    (void)connection;
+    return strlen(text);
+}
+
+static enum rc daemon_start(struct http *http, struct err *err)
+{
+    const struct config *config = http->server->config;
     struct addrinfo hints = {.ai_socktype = SOCK_STREAM, .ai_flags = AI_PASSIVE};
     struct addrinfo *address = NULL;
     char port[8];
@@ -147,27 +191,58 @@ enum rc http_open(struct server *server, struct http **ret_http, struct err *err
     if (found != 0)
         return err_set(err, RC_INVALID, "could not understand http-bind \"%s\": %s",
                        config->http_bind, gai_strerror(found));
-    struct http *http = mem_zalloc(sizeof *http);
-    http->server = server;
-    pthread_mutex_init(&http->lock, NULL);
-    pthread_cond_init(&http->answered, NULL);
-    http->task.run = asks_answer;
-    http->task.done = task_done;
-    http->task.flags = TASK_JOB;
-    task_start(server->tasks, &http->task);
-    unsigned flags = MHD_USE_INTERNAL_POLLING_THREAD | MHD_USE_AUTO;
+    unsigned flags = MHD_USE_EPOLL | MHD_ALLOW_SUSPEND_RESUME;
     if (address->ai_family == AF_INET6)
         flags |= MHD_USE_IPv6;
-    http->daemon = MHD_start_daemon(flags, (uint16_t)config->http_port, NULL, NULL, request_answer,
-                                    http, MHD_OPTION_SOCK_ADDR, address->ai_addr,
-                                    MHD_OPTION_CONNECTION_LIMIT, (unsigned)HTTP_CONNECTIONS_MAX,
-                                    MHD_OPTION_CONNECTION_TIMEOUT, 30u, MHD_OPTION_END);
+    http->daemon =
+        MHD_start_daemon(flags, (uint16_t)config->http_port, NULL, NULL, request_take, http,
+                         MHD_OPTION_SOCK_ADDR, address->ai_addr, MHD_OPTION_NOTIFY_COMPLETED,
+                         request_over, http, MHD_OPTION_UNESCAPE_CALLBACK, url_keep, http,
+                         MHD_OPTION_CONNECTION_LIMIT, (unsigned)HTTP_CONNECTIONS_MAX,
+                         MHD_OPTION_CONNECTION_TIMEOUT, (unsigned)IDLE_S, MHD_OPTION_END);
     int error = errno;
     freeaddrinfo(address);
-    if (!http->daemon) {
-        http_close(http);
+    if (!http->daemon)
         return err_set(err, RC_IO, "could not listen for HTTP on %s:%s: %s", config->http_bind,
                        port, strerror(error));
+    return RC_OK;
+}
+
+static enum rc thread_start(struct http *http, struct err *err)
+{
+    const union MHD_DaemonInfo *info = MHD_get_daemon_info(http->daemon, MHD_DAEMON_INFO_EPOLL_FD);
+    if (!info)
+        return err_set(err, RC_IO, "could not listen for HTTP: libmicrohttpd has no epoll");
+    http->daemon_fd = (struct loop_watch){
+        .fd = info->epoll_fd, .events = LOOP_READ, .ready = daemon_ready, .arg = http};
+    enum rc rc = loop_add(http->loop, &http->daemon_fd, err);
+    if (rc != RC_OK)
+        return rc;
+    int error = pthread_create(&http->thread, NULL, thread_run, http);
+    if (error != 0)
+        return err_set(err, RC_IO, "could not start the HTTP thread: %s", strerror(error));
+    http->has_thread = true;
+    return RC_OK;
+}
+
+enum rc http_open(struct server *server, struct http **ret_http, struct err *err)
+{
+    struct http *http = mem_zalloc(sizeof *http);
+    http->server = server;
+    http->max_age_s = server->config->http_max_age_s;
+    http->fresh_end = &http->fresh;
+    http->asks_end = &http->asks;
+    http->answers_end = &http->answers;
+    pthread_mutex_init(&http->lock, NULL);
+    http__asks_start(http);
+    enum rc rc = loop_open(&http->loop, err);
+    if (rc == RC_OK)
+        rc = daemon_start(http, err);
+    if (rc == RC_OK)
+        rc = thread_start(http, err);
+    if (rc != RC_OK) {
+        http_close(http);
+        return rc;
     }
     *ret_http = http;
     return RC_OK;
@@ -177,14 +252,30 @@ void http_close(struct http *http)
 {
     if (!http)
         return;
-    pthread_mutex_lock(&http->lock);
     http->closing = true;
-    pthread_cond_broadcast(&http->answered);
-    pthread_mutex_unlock(&http->lock);
-    if (http->daemon)
+    if (http->has_thread) {
+        loop_wake(http->loop);
+        pthread_join(http->thread, NULL);
+    }
+    /* From here on everything is this thread's. */
+    http__asks_end(http);
+    answers_take(http);
+    if (http->daemon) {
+        (void)MHD_run(http->daemon);
         MHD_stop_daemon(http->daemon);
-    task_cancel(&http->task);
-    pthread_cond_destroy(&http->answered);
+    }
+    loop_close(http->loop);
     pthread_mutex_destroy(&http->lock);
     mem_free(http);
+}
+
+void http_stats(const struct http *http, struct http_stats *ret_stats)
+{
+    const struct http_counts *counts = &http->counts;
+    *ret_stats = (struct http_stats){.ok = counts->ok,
+                                     .not_modified = counts->not_modified,
+                                     .bad = counts->bad,
+                                     .not_found = counts->not_found,
+                                     .not_allowed = counts->not_allowed,
+                                     .unavailable = counts->unavailable};
 }

@@ -1,15 +1,28 @@
-/* http.h - the HTTP port: /metrics.
+/* http.h - the HTTP port: /metrics and tiles.
  *
- * A thread of its own takes requests; what they ask about belongs to the executor, so a request is
- * handed to a job there and its thread waits for the answer.
+ *   /metrics                              for Prometheus
+ *   /tiles/<type>/<z>/<x>/<y>[.<ext>]     a tile, rows from the north; the extension says nothing
+ *   /tiles/<type>/<tilekey>[.<ext>]       the same by its tilekey
+ *   ...?t=<ms>                            of a type with times: the newest that is not after t
+ *   /tiles/<type>.json                    TileJSON, from the hash "metadata" of the type's database
+ *
+ * A thread of its own takes requests and writes replies; what they ask about belongs to the
+ * executor. docs/design/0008-tile-tasks-http.md says how the two meet.
  *
  * Ownership: the server is borrowed for its life. Threads: the executor; the thread is inside. */
 #pragma once
 
+#include <stdint.h>
+
 #include "base/err.h"
 
-struct http; /* defined in server/http.c */
+struct http; /* defined in server/http_int.h */
 struct server;
 
 enum rc http_open(struct server *server, struct http **ret_http, struct err *err) NODISCARD;
 void http_close(struct http *http); /* NULL is allowed */
+
+struct http_stats { /* replies by what they were */
+    uint64_t ok, not_modified, bad, not_found, not_allowed, unavailable;
+};
+void http_stats(const struct http *http, struct http_stats *ret_stats);

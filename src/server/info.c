@@ -428,6 +428,16 @@ static void add_tiers(struct info *info)
     add(info, "engine_compacting", stats->pressure.compacting);
 }
 
+static void add_fs(struct info *info)
+{
+    struct fs_counts counts = fs_counts(info->server->fs);
+    add_int(info, "fs_files", counts.files);
+    add_int(info, "fs_directories", counts.dirs);
+    add_int(info, "fs_bytes", counts.bytes);
+    add_int(info, "fs_graves", counts.graves);
+    add(info, "fs_swept_inodes", counts.swept_count);
+}
+
 /* Totals of all rules; LAND.STATUS has them one by one. */
 static void add_landing(struct info *info)
 {
@@ -497,6 +507,7 @@ static const struct {
     {"cpu", "CPU", add_cpu, false},
     {"tiers", "Tiers", add_tiers, false},
     {"landing", "Landing", add_landing, false},
+    {"fs", "Fs", add_fs, false},
     {"commandstats", "Commandstats", add_commandstats, true},
     {"cluster", "Cluster", add_cluster, false},
     {"keyspace", "Keyspace", add_keyspace, false},

@@ -3,6 +3,7 @@
 #include <inttypes.h>
 
 #include "base/mem.h"
+#include "server/http.h"
 #include "server/server_int.h"
 
 #include "base/banned.h"
@@ -104,6 +105,16 @@ static void add_keys(struct metrics *to, const struct kv *kv)
         if (kv_ns(kv, i))
             to->failed = to->failed || !buf_printf(to->to, "terrace_keys{db=\"%zu\"} %" PRId64 "\n",
                                                    i, ns_key_count(kv_ns(kv, i)));
+}
+
+static void add_fs(struct metrics *to, const struct fs *fs)
+{
+    struct fs_counts counts = fs_counts(fs);
+    gauge(to, "fs_files", "Files, those of removed subtrees included.", (uint64_t)counts.files);
+    gauge(to, "fs_directories", "Directories, alike.", (uint64_t)counts.dirs);
+    gauge(to, "fs_bytes", "Sizes of files.", (uint64_t)counts.bytes);
+    gauge(to, "fs_graves", "Removed subtrees that still have rows.", (uint64_t)counts.graves);
+    counter(to, "fs_swept_inodes_total", "Inodes of removed subtrees swept.", counts.swept_count);
 }
 
 static void add_commands(struct metrics *to, const struct server *server)
@@ -228,6 +239,25 @@ static void add_landing_tables(struct metrics *to, const struct server *server)
     }
 }
 
+static void add_http(struct metrics *to, const struct http *http)
+{
+    struct http_stats stats;
+    http_stats(http, &stats);
+    const struct {
+        unsigned status;
+        uint64_t count;
+    } line[] = {{200, stats.ok},        {304, stats.not_modified}, {400, stats.bad},
+                {404, stats.not_found}, {405, stats.not_allowed},  {503, stats.unavailable}};
+    to->failed =
+        to->failed || !buf_printf(to->to, "# HELP terrace_http_replies_total Replies of the "
+                                          "HTTP port.\n# TYPE terrace_http_replies_total "
+                                          "counter\n");
+    for (size_t i = 0; i < ARRAY_LEN(line); i++)
+        to->failed = to->failed ||
+                     !buf_printf(to->to, "terrace_http_replies_total{status=\"%u\"} %" PRIu64 "\n",
+                                 line[i].status, line[i].count);
+}
+
 bool metrics_add(struct server *server, struct buf *to)
 {
     struct metrics metrics = {.to = to};
@@ -238,7 +268,10 @@ bool metrics_add(struct server *server, struct buf *to)
     add_hot(&metrics, &stats);
     add_disk(&metrics, &stats);
     add_keys(&metrics, &server->kv);
+    add_fs(&metrics, server->fs);
     add_commands(&metrics, server);
+    if (server->http)
+        add_http(&metrics, server->http);
     if (landing_rule_next(server->landing, NULL)) {
         add_landing_rules(&metrics, server);
         add_landing_tables(&metrics, server);

@@ -8,6 +8,7 @@
 #include "base/log.h"
 #include "base/mem.h"
 #include "server/http.h"
+#include "tile/queue_lease.h"
 #include "types/names.h"
 
 #include "base/banned.h"
@@ -191,6 +192,11 @@ enum rc server_new(const struct server_options *options, struct server **ret_ser
     if (rc == RC_OK)
         rc = landing_open(server, err);
     if (rc == RC_OK)
+        rc = fs_open(&(struct fs_options){.store = server->store,
+                                          .tasks = server->tasks,
+                                          .clock = server->clock},
+                     &server->fs, err);
+    if (rc == RC_OK)
         rc = tiles_start(server, err);
     if (rc == RC_OK) {
         server->expire = expire_new(&(struct expire_options){.kv = &server->kv,
@@ -199,6 +205,13 @@ enum rc server_new(const struct server_options *options, struct server **ret_ser
                                                              .leave = server__job_leave,
                                                              .safe = server__job_safe,
                                                              .arg = server});
+        server->queue_lease =
+            queue_lease_new(&(struct queue_lease_options){.kv = &server->kv,
+                                                          .tiles = server->tiles,
+                                                          .tasks = server->tasks,
+                                                          .enter = server__job_enter,
+                                                          .leave = server__job_leave,
+                                                          .arg = server});
         expire_active_set(server->expire, server->config->active_expire);
         server__listening_update(server);
         config_listen(server->config, config_changed, server);
@@ -226,8 +239,10 @@ void server_free(struct server *server)
         server__conn_close(server->conns);
     loop_del(server->loop, &server->signals);
     config_listen(server->config, NULL, NULL);
+    queue_lease_free(server->queue_lease);
     expire_free(server->expire);
     landing_free(server->landing);
+    fs_close(server->fs);
     tiles_close(server->tiles);
     tasks_free(server->tasks);
     server__requests_done(server);
@@ -317,6 +332,7 @@ static enum rc server_turn(struct server *server, uint64_t timeout_ns, struct er
     if (tasks_turn(server->tasks))
         server->busy = true;
     landing_turn(server->landing);
+    fs_turn(server->fs);
     if (server->flush_asked || server->evict_asked)
         asked_do(server);
     server__holds_look(server);

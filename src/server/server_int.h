@@ -10,6 +10,7 @@
 #pragma once
 
 #include "base/table.h"
+#include "fs/fs.h"
 #include "landing/landing.h"
 #include "server/cmd.h"
 #include "server/config.h"
@@ -196,7 +197,9 @@ struct server {
     struct kv kv;
     struct expire *expire;
     struct landing *landing;
+    struct fs *fs;
     struct tiles *tiles;
+    struct queue_lease *queue_lease;
     struct cmd_table *cmds;
     struct loop_watch listener[LISTENERS_MAX];
     size_t listener_count;

@@ -18,6 +18,8 @@ const struct store_space types_spaces[TYPES_SPACE_COUNT] = {
      .unpack = data_unpack},
     {.number = SPACE_EXPIRY, .kind = SPACE_LENGTH, .name = "expiry"},
     {.number = SPACE_GC, .kind = SPACE_LENGTH, .name = "gc"},
+    {.number = SPACE_INODE, .kind = SPACE_WHOLE, .name = "inode"},
+    {.number = SPACE_EDGE, .kind = SPACE_FIXED, .fixed_bytes = 8, .name = "edge"},
     {.number = SPACE_TILE, .kind = SPACE_LENGTH, .name = "tile"},
     {.number = SPACE_TILEMARK, .kind = SPACE_LENGTH, .name = "tilemark"},
     {.number = SPACE_TILEMETA, .kind = SPACE_LENGTH, .name = "tilemeta"},

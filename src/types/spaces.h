@@ -5,11 +5,13 @@
  *   2       data    length  header ‖ 'd' ‖ ID       what the type says
  *   3       expiry  length  header ‖ 'e'            expireAt(8) ‖ key
  *   4       gc      length  header ‖ 'g'            ID
+ *   5       inode   whole   inode id(8)             none
+ *   6       edge    fixed   parent's inode id(8)    name
  *   8       tile    length  type of tiles           packed key [‖ ms(8)]: tile/tile_int.h
  *   9       tilemark length type of tiles           the same: what the shards do not have
  *   10      tilemeta length type, or "."            packed key; tile's own
  * header is "kv" and the name of the namespace. A namespace's deadlines are one group, and so is
- * its garbage: both are read in order.
+ * its garbage: both are read in order. Inodes and edges are those of fs/ (fs/entry.h).
  *
  * Threads: any; nothing here changes. */
 #pragma once
@@ -21,10 +23,12 @@ enum types_space { /* on disk: append, never renumber */
                    SPACE_DATA = 2,
                    SPACE_EXPIRY = 3,
                    SPACE_GC = 4,
+                   SPACE_INODE = 5,
+                   SPACE_EDGE = 6,
                    SPACE_TILE = 8,
                    SPACE_TILEMARK = 9,
                    SPACE_TILEMETA = 10,
 };
-enum { TYPES_SPACE_COUNT = 7 };
+enum { TYPES_SPACE_COUNT = 9 };
 
 extern const struct store_space types_spaces[TYPES_SPACE_COUNT];

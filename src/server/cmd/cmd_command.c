@@ -77,8 +77,8 @@ static const char *group_category(const struct cmd *cmd)
 static size_t categories_of(const struct cmd *cmd, const char *to[CATEGORIES_MAX])
 {
     size_t count = 0;
-    /* What Redis does not have is in none of its categories. */
-    bool in_group = strcmp(cmd->group, "server") != 0 && strcmp(cmd->group, "landing") != 0;
+    /* A model's commands, LAND.FLUSH and the like, are in none of Redis's categories. */
+    bool in_group = strcmp(cmd->group, "server") != 0 && !strchr(cmd->name, '.');
     if (cmd->flags & CMD_WRITE)
         to[count++] = "write";
     if (cmd->flags & CMD_READ)

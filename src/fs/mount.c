@@ -1,0 +1,91 @@
+/* mount.c - which paths belong to other stores: a group of rows, path → URI. The tree need not have
+ * the path, and moving or removing what is there does not touch the mount. */
+#include "fs/fs_int.h"
+
+#include "base/banned.h"
+
+static enum rc mount_get(struct fs *fs, struct bytes path, struct bytes *ret_uri, struct err *err)
+{
+    struct fs_key key = fs__key(FS_KEY_MOUNTS);
+    return store_get(fs->store, fs__edges(fs, &key), path, ret_uri, err);
+}
+
+enum rc fs_mount(struct fs *fs, struct bytes path, struct bytes uri, struct err *err)
+{
+    struct fs_key key = fs__key(FS_KEY_MOUNTS);
+    struct fs_path checked;
+    struct bytes known;
+    enum rc rc = fs_path_open(path, &checked, err);
+    if (rc != RC_OK)
+        return rc;
+    if (uri.len == 0 || uri.len > FS_URI_BYTES_MAX)
+        return err_set(err, RC_INVALID, "a URI has 1 to %d bytes", FS_URI_BYTES_MAX);
+    rc = mount_get(fs, path, &known, err);
+    if (rc == RC_OK)
+        return fs__refuse(err, "EXISTS", "something is mounted there", path);
+    if (rc != RC_NOT_FOUND)
+        return rc;
+    return store_put(fs->store, fs__edges(fs, &key), path, uri, err);
+}
+
+enum rc fs_unmount(struct fs *fs, struct bytes path, struct err *err)
+{
+    struct fs_key key = fs__key(FS_KEY_MOUNTS);
+    struct fs_path checked;
+    struct bytes known;
+    enum rc rc = fs_path_open(path, &checked, err);
+    if (rc == RC_OK)
+        rc = mount_get(fs, path, &known, err);
+    if (rc == RC_NOT_FOUND)
+        return fs__refuse(err, "NOTFOUND", "nothing is mounted there", path);
+    if (rc != RC_OK)
+        return rc;
+    return store_delete(fs->store, fs__edges(fs, &key), path, err);
+}
+
+enum rc fs_mounts(struct fs *fs, void (*fn)(void *arg, const struct fs_mount *mount), void *arg,
+                  struct err *err)
+{
+    CLEANUP(store_walk_done) struct store_walk walk;
+    struct fs_key key = fs__key(FS_KEY_MOUNTS);
+    struct fs_mount mount;
+    enum rc rc;
+    store_walk_init(&walk, fs->store, fs__edges(fs, &key), false);
+    while ((rc = store_walk_next(&walk, &mount.path, &mount.uri, err)) == RC_OK)
+        fn(arg, &mount);
+    return rc == RC_NOT_FOUND ? RC_OK : rc;
+}
+
+/* The path without its last component; false: it is the root. */
+static bool path_up(struct bytes *path)
+{
+    if (path->len <= 1)
+        return false;
+    do
+        path->len--;
+    while (path->ptr[path->len] != '/');
+    if (path->len == 0)
+        path->len = 1;
+    return true;
+}
+
+enum rc fs_resolve(struct fs *fs, struct bytes path, struct fs_mount *ret_mount,
+                   struct bytes *ret_rest, struct err *err)
+{
+    struct fs_path checked;
+    struct fs_mount mount = {.path = path};
+    enum rc rc = fs_path_open(path, &checked, err);
+    if (rc != RC_OK)
+        return rc;
+    do
+        rc = mount_get(fs, mount.path, &mount.uri, err);
+    while (rc == RC_NOT_FOUND && path_up(&mount.path));
+    if (rc == RC_NOT_FOUND)
+        return fs__refuse(err, "NOTFOUND", "nothing is mounted at or above", path);
+    if (rc != RC_OK)
+        return rc;
+    struct bytes rest = bytes_from(path, mount.path.len);
+    *ret_rest = rest.len > 0 && rest.ptr[0] == '/' ? bytes_from(rest, 1) : rest;
+    *ret_mount = mount;
+    return RC_OK;
+}

@@ -1,0 +1,11 @@
+/* cmd_fs.h - what the files of FS.* share.
+ *
+ * Threads: the executor. */
+#pragma once
+
+#include "server/server_int.h"
+
+enum { CMD_FS_STAT_PAIRS = 12 };
+/* A map of attributes; the last one is the name, or the path, as `label` says. */
+void cmd_fs_stat_add(struct resp_out *reply, const struct fs_stat *stat, const char *label,
+                     struct bytes text);

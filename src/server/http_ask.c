@@ -1,0 +1,229 @@
+/* http_ask.c - questions of the HTTP thread, answered on the executor.
+ *
+ * All that came together is answered in one run of a job, which changes nothing. An ask that meets
+ * something cold becomes a task of its own. */
+#include "base/mem.h"
+#include "server/http_int.h"
+#include "server/metrics.h"
+#include "server/server_int.h"
+
+#include "base/banned.h"
+
+#define ANSWER_WAIT_NS (UINT64_C(10) * 1000 * 1000 * 1000)
+
+/* ---- answers ---- */
+
+static void say(struct ask *ask, unsigned status, const char *text)
+{
+    ask->status = status;
+    buf_cut(&ask->data, 0);
+    if (!buf_printf(&ask->data, "%s\n", text))
+        buf_cut(&ask->data, 0);
+}
+
+static enum rc data_say(struct ask *ask, struct bytes data, struct err *err)
+{
+    if (!buf_add_bytes(&ask->data, data))
+        return err_set(err, RC_NOMEM, "could not allocate %zu bytes for a tile", data.len);
+    ask->status = MHD_HTTP_OK;
+    return RC_OK;
+}
+
+static enum rc tile_find(struct tiles *tiles, struct tile_type *type, const struct http_url *url,
+                         struct bytes *ret_data, struct err *err)
+{
+    struct tile_found found;
+    struct tile_meta_found meta;
+    struct tilekey key = {.packed = url->packed};
+    enum rc rc = RC_OK;
+    switch (tile_type_kind(type)) {
+    case TILE_PLAIN:
+        rc = tile_get(tiles, type, key, &found, err);
+        break;
+    case TILE_TM:
+        key.ms = url->has_ms ? url->ms : TILE_MS_MAX;
+        rc = tile_get_at(tiles, type, key, &found, err);
+        break;
+    case TILE_META:
+        rc = tile_meta_get(tiles, type, url->packed, &meta, err);
+        found.value.data = meta.data;
+        break;
+    }
+    if (rc == RC_OK)
+        *ret_data = found.value.data;
+    return rc;
+}
+
+static enum rc tile_answer(struct server *server, struct ask *ask, struct err *err)
+{
+    struct bytes data;
+    struct tile_type *type =
+        tiles_type(server->tiles, bytes_of(ask->url.type, strlen(ask->url.type)));
+    if (!type) {
+        say(ask, MHD_HTTP_NOT_FOUND, "there is no such type of tiles");
+        return RC_OK;
+    }
+    if (ask->url.has_ms && tile_type_kind(type) != TILE_TM) {
+        say(ask, MHD_HTTP_BAD_REQUEST, "tiles of this type have no times");
+        return RC_OK;
+    }
+    if (ask->url.page == HTTP_TILEJSON) {
+        enum rc rc = http__tilejson(server, type, ask, &ask->data, err);
+        ask->status = MHD_HTTP_OK;
+        return rc;
+    }
+    enum rc rc = tile_find(server->tiles, type, &ask->url, &data, err);
+    if (rc == RC_OK)
+        return data_say(ask, data, err);
+    if (rc != RC_NOT_FOUND)
+        return rc;
+    say(ask, MHD_HTTP_NOT_FOUND, "there is no such tile");
+    return RC_OK;
+}
+
+/* RC_COLD, or the answer is there. */
+static enum rc ask_try(struct ask *ask, struct err *err)
+{
+    struct server *server = ask->http->server;
+    enum rc rc = RC_OK;
+    buf_cut(&ask->data, 0);
+    if (ask->url.page != HTTP_METRICS)
+        rc = tile_answer(server, ask, err);
+    else if (metrics_add(server, &ask->data))
+        ask->status = MHD_HTTP_OK;
+    else
+        rc = err_set(err, RC_NOMEM, "could not allocate memory for the answer");
+    if (rc != RC_OK && rc != RC_COLD)
+        say(ask, MHD_HTTP_SERVICE_UNAVAILABLE, err->text);
+    return rc == RC_COLD ? RC_COLD : RC_OK;
+}
+
+/* ---- those that wait ---- */
+
+static void answers_give(struct http *http, struct ask *first, struct ask **end)
+{
+    pthread_mutex_lock(&http->lock);
+    *http->answers_end = first;
+    http->answers_end = end;
+    pthread_mutex_unlock(&http->lock);
+    loop_wake(http->loop);
+}
+
+static void waiting_remove(struct ask *ask)
+{
+    struct http *http = ask->http;
+    if (ask->waiting_prev)
+        ask->waiting_prev->waiting_next = ask->waiting_next;
+    else
+        http->waiting = ask->waiting_next;
+    if (ask->waiting_next)
+        ask->waiting_next->waiting_prev = ask->waiting_prev;
+}
+
+static enum rc waiting_run(struct task *task, struct store *store, struct err *err)
+{
+    struct ask *ask = (struct ask *)task;
+    struct server *server = ask->http->server;
+    (void)store;
+    kv_begin(&server->kv, clock_unix_ms(server->clock));
+    return ask_try(ask, err);
+}
+
+static void waiting_done(struct task *task, enum rc rc, const struct err *err)
+{
+    struct ask *ask = (struct ask *)task;
+    waiting_remove(ask);
+    if (rc != RC_OK)
+        say(ask, MHD_HTTP_SERVICE_UNAVAILABLE,
+            rc == RC_TIMEOUT       ? "the server is busy"
+            : err->text[0] != '\0' ? err->text
+                                   : rc_text(rc));
+    ask->next = NULL;
+    answers_give(ask->http, ask, &ask->next);
+}
+
+static void waiting_start(struct ask *ask)
+{
+    struct http *http = ask->http;
+    ask->waiting_prev = NULL;
+    ask->waiting_next = http->waiting;
+    if (http->waiting)
+        http->waiting->waiting_prev = ask;
+    http->waiting = ask;
+    ask->task = (struct task){.run = waiting_run,
+                              .done = waiting_done,
+                              .deadline_ns = clock_mono_ns(http->server->clock) + ANSWER_WAIT_NS};
+    task_start(http->server->tasks, &ask->task);
+}
+
+/* ---- the job ---- */
+
+static struct ask *asks_take(struct http *http)
+{
+    pthread_mutex_lock(&http->lock);
+    struct ask *first = http->asks;
+    http->asks = NULL;
+    http->asks_end = &http->asks;
+    pthread_mutex_unlock(&http->lock);
+    return first;
+}
+
+static enum rc asks_answer(struct task *task, struct store *store, struct err *err)
+{
+    struct http *http = (struct http *)((char *)task - offsetof(struct http, task));
+    struct server *server = http->server;
+    struct ask *answered = NULL, **end = &answered;
+    (void)store;
+    kv_begin(&server->kv, clock_unix_ms(server->clock));
+    for (struct ask *ask = asks_take(http), *next; ask; ask = next) {
+        next = ask->next;
+        ask->next = NULL;
+        if (ask_try(ask, err) == RC_COLD) {
+            waiting_start(ask);
+            continue;
+        }
+        *end = ask;
+        end = &ask->next;
+    }
+    if (answered)
+        answers_give(http, answered, end);
+    task_wait_event(task);
+    return RC_WAIT;
+}
+
+static void job_done(struct task *task, enum rc rc, const struct err *err)
+{
+    (void)task;
+    (void)rc;
+    (void)err;
+    ASSERT(false); /* it changes nothing, and so outlives every turn that fails */
+}
+
+void http__asks_start(struct http *http)
+{
+    http->task = (struct task){.run = asks_answer, .done = job_done, .flags = TASK_JOB};
+    task_start(http->server->tasks, &http->task);
+}
+
+static void closed_say(struct http *http, struct ask *first)
+{
+    for (struct ask *ask = first, *next; ask; ask = next) {
+        next = ask->next;
+        ask->next = NULL;
+        say(ask, MHD_HTTP_SERVICE_UNAVAILABLE, "the server is stopping");
+        answers_give(http, ask, &ask->next);
+    }
+}
+
+void http__asks_end(struct http *http)
+{
+    task_cancel(&http->task);
+    closed_say(http, asks_take(http));
+    while (http->waiting) {
+        struct ask *ask = http->waiting;
+        task_cancel(&ask->task);
+        waiting_remove(ask);
+        ask->next = NULL;
+        closed_say(http, ask);
+    }
+}

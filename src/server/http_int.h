@@ -1,0 +1,68 @@
+/* http_int.h - the two sides of the HTTP port. For src/server/http*.c.
+ *
+ * Ownership: an ask belongs to its connection and lives until the request is over; between asked
+ * and answered only the executor touches it.
+ * Threads: stands at each field. */
+#pragma once
+
+#include <microhttpd.h>
+#include <pthread.h>
+#include <stdatomic.h>
+
+#include "base/buf.h"
+#include "server/http.h"
+#include "server/http_url.h"
+#include "server/loop.h"
+#include "store/task.h"
+#include "tile/tile.h"
+
+enum { HTTP_HOST_BYTES = 256 };
+
+struct ask {          /* a request */
+    struct task task; /* on the executor, where it has to wait for something cold */
+    struct http *http;
+    struct MHD_Connection *connection;
+    struct ask *next;                        /* in a list of asks or answers */
+    struct ask *waiting_prev, *waiting_next; /* executor: in http->waiting */
+    struct http_url url;
+    char host[HTTP_HOST_BYTES]; /* for TileJSON; empty: unknown */
+    bool asked, answered;
+    unsigned status; /* the answer: of HTTP */
+    struct buf data; /* the answer: what goes with 200, or the reason */
+};
+
+struct http_counts { /* shared: atomic */
+    _Atomic uint64_t ok, not_modified, bad, not_found, not_allowed, unavailable;
+};
+
+struct http {
+    struct server *server;
+    struct MHD_Daemon *daemon;      /* the thread's, until it has ended */
+    struct loop *loop;              /* the thread's */
+    struct loop_watch daemon_fd;    /* the thread's */
+    struct ask *fresh, **fresh_end; /* the thread's: of this round */
+    pthread_t thread;
+    bool has_thread;
+    uint64_t max_age_s;  /* constant */
+    struct task task;    /* the executor's: answers what it can at once */
+    struct ask *waiting; /* the executor's: those that wait for something cold */
+    pthread_mutex_t lock;
+    struct ask *asks, **asks_end;       /* shared: under lock */
+    struct ask *answers, **answers_end; /* shared: under lock */
+    atomic_bool closing;                /* shared: atomic */
+    struct http_counts counts;
+};
+
+/* http_ask.c: the executor's side */
+void http__asks_start(struct http *http);
+/* No thread runs any more: whatever waits is answered with 503. */
+void http__asks_end(struct http *http);
+/* http_tilejson.c; RC_COLD. */
+enum rc http__tilejson(struct server *server, struct tile_type *type, const struct ask *ask,
+                       struct buf *to, struct err *err) NODISCARD;
+
+/* http_reply.c: the thread's side */
+enum MHD_Result http__reply(struct ask *ask);
+/* A short text. */
+enum MHD_Result http__reply_text(struct http *http, struct MHD_Connection *connection,
+                                 unsigned status, struct bytes text);

@@ -1,0 +1,222 @@
+/* http_reply.c - answers as HTTP: types sniffed, ETags, 304, gzip. */
+#include <inttypes.h>
+#include <stdio.h>
+#include <strings.h>
+#include <xxhash.h>
+#include <zlib.h>
+
+#include "server/http_int.h"
+
+#include "base/banned.h"
+
+enum { ETAG_BYTES = 24, CACHE_BYTES = 48 };
+
+/* ---- what the data is ---- */
+
+static bool begins(struct bytes data, size_t at, struct bytes with)
+{
+    return data.len >= at && bytes_start_with(bytes_from(data, at), with);
+}
+
+static bool is_gzip(struct bytes data)
+{
+    return begins(data, 0, BYTES("\x1f\x8b\x08"));
+}
+
+static const char *type_of(struct bytes data)
+{
+    if (begins(data, 0, BYTES("\x89PNG\r\n\x1a\n")))
+        return "image/png";
+    if (begins(data, 0, BYTES("\xff\xd8\xff")))
+        return "image/jpeg";
+    if (begins(data, 0, BYTES("RIFF")) && begins(data, 8, BYTES("WEBP")))
+        return "image/webp";
+    if (begins(data, 0, BYTES("GIF8")))
+        return "image/gif";
+    if (begins(data, 4, BYTES("ftypavif")))
+        return "image/avif";
+    if (begins(data, 0, BYTES("{")) || begins(data, 0, BYTES("[")))
+        return "application/json";
+    if (is_gzip(data)) /* packed tiles are vector tiles */
+        return "application/vnd.mapbox-vector-tile";
+    if (data.len > 2 && data.ptr[0] == 0x1a) /* field 3, a layer */
+        return "application/vnd.mapbox-vector-tile";
+    return "application/octet-stream";
+}
+
+/* ---- what the client wants ---- */
+
+/* The next word of a list with commas, without the spaces around it. */
+static bool word_next(const char **at, struct bytes *ret_word)
+{
+    const char *from = *at + strspn(*at, " \t,");
+    size_t len = strcspn(from, ",");
+    *at = from + len;
+    while (len > 0 && (from[len - 1] == ' ' || from[len - 1] == '\t'))
+        len--;
+    *ret_word = bytes_of(from, len);
+    return len > 0;
+}
+
+static bool etag_is_known(struct MHD_Connection *connection, const char *etag)
+{
+    const char *at =
+        MHD_lookup_connection_value(connection, MHD_HEADER_KIND, MHD_HTTP_HEADER_IF_NONE_MATCH);
+    struct bytes word;
+    while (at && word_next(&at, &word)) {
+        if (bytes_start_with(word, BYTES("W/")))
+            word = bytes_from(word, 2);
+        if (bytes_eq(word, BYTES("*")) || bytes_eq(word, bytes_of(etag, strlen(etag))))
+            return true;
+    }
+    return false;
+}
+
+/* "gzip;q=0", "identity": it does not; without the header everything is taken. */
+static bool gzip_is_taken(struct MHD_Connection *connection)
+{
+    const char *at =
+        MHD_lookup_connection_value(connection, MHD_HEADER_KIND, MHD_HTTP_HEADER_ACCEPT_ENCODING);
+    struct bytes word;
+    if (!at)
+        return true;
+    while (word_next(&at, &word)) {
+        const char *text = (const char *)word.ptr;
+        bool is_gzip_word = word.len >= 4 && strncasecmp(text, "gzip", 4) == 0;
+        if (!is_gzip_word && word.ptr[0] != '*')
+            continue;
+        const uint8_t *q = memchr(word.ptr, '=', word.len);
+        size_t left = q ? word.len - (size_t)(q - word.ptr) : 0;
+        bool is_zero = q && left > 1 && strspn((const char *)q + 1, "0.") >= left - 1;
+        return !is_zero;
+    }
+    return false;
+}
+
+/* ---- gzip for who does not take it ---- */
+
+static bool inflate_all(struct bytes from, struct buf *to)
+{
+    z_stream z = {.next_in = (Bytef *)(uintptr_t)from.ptr, .avail_in = (uInt)from.len};
+    int rc = inflateInit2(&z, 15 + 16);
+    if (rc != Z_OK)
+        return false;
+    while (rc == Z_OK && buf_reserve(to, to->len + 4096)) {
+        z.next_out = to->ptr + to->len;
+        z.avail_out = (uInt)(to->cap - to->len);
+        size_t before = z.avail_out;
+        rc = inflate(&z, Z_NO_FLUSH);
+        to->len += before - z.avail_out;
+    }
+    inflateEnd(&z);
+    return rc == Z_STREAM_END;
+}
+
+/* ---- replies ---- */
+
+static void count(struct http *http, unsigned status)
+{
+    struct http_counts *counts = &http->counts;
+    _Atomic uint64_t *at = status == MHD_HTTP_OK                   ? &counts->ok
+                           : status == MHD_HTTP_NOT_MODIFIED       ? &counts->not_modified
+                           : status == MHD_HTTP_BAD_REQUEST        ? &counts->bad
+                           : status == MHD_HTTP_NOT_FOUND          ? &counts->not_found
+                           : status == MHD_HTTP_METHOD_NOT_ALLOWED ? &counts->not_allowed
+                                                                   : &counts->unavailable;
+    atomic_fetch_add_explicit(at, 1, memory_order_relaxed);
+}
+
+static enum MHD_Result response_send(struct http *http, struct MHD_Connection *connection,
+                                     unsigned status, struct MHD_Response *response)
+{
+    if (!response)
+        return MHD_NO;
+    count(http, status);
+    enum MHD_Result result = MHD_queue_response(connection, status, response);
+    MHD_destroy_response(response);
+    return result;
+}
+
+enum MHD_Result http__reply_text(struct http *http, struct MHD_Connection *connection,
+                                 unsigned status, struct bytes text)
+{
+    struct MHD_Response *response = MHD_create_response_from_buffer(
+        text.len, (void *)(uintptr_t)text.ptr, MHD_RESPMEM_MUST_COPY);
+    if (response) {
+        (void)MHD_add_response_header(response, MHD_HTTP_HEADER_CONTENT_TYPE, "text/plain");
+        if (status == MHD_HTTP_METHOD_NOT_ALLOWED)
+            (void)MHD_add_response_header(response, MHD_HTTP_HEADER_ALLOW, "GET, HEAD");
+    }
+    return response_send(http, connection, status, response);
+}
+
+static struct MHD_Response *response_of(struct bytes data)
+{
+    /* The data is the ask's, which lives until the request is over. */
+    return MHD_create_response_from_buffer(data.len, (void *)(uintptr_t)data.ptr,
+                                           MHD_RESPMEM_PERSISTENT);
+}
+
+static void tile_headers_add(const struct ask *ask, struct MHD_Response *response, const char *etag,
+                             bool gzip)
+{
+    char cache[CACHE_BYTES];
+    snprintf(cache, sizeof cache, "public, max-age=%" PRIu64, ask->http->max_age_s);
+    (void)MHD_add_response_header(response, MHD_HTTP_HEADER_ETAG, etag);
+    (void)MHD_add_response_header(response, MHD_HTTP_HEADER_CACHE_CONTROL, cache);
+    if (gzip)
+        (void)MHD_add_response_header(response, MHD_HTTP_HEADER_VARY,
+                                      MHD_HTTP_HEADER_ACCEPT_ENCODING);
+}
+
+static enum MHD_Result tile_reply(struct ask *ask)
+{
+    struct bytes data = buf_bytes(&ask->data);
+    bool gzip = is_gzip(data), packed = gzip && gzip_is_taken(ask->connection);
+    char etag[ETAG_BYTES];
+    /* Two forms of one tile are two things to a cache. */
+    snprintf(etag, sizeof etag, "\"%016" PRIx64 "%s\"", (uint64_t)XXH3_64bits(data.ptr, data.len),
+             gzip && !packed ? "i" : "");
+    if (etag_is_known(ask->connection, etag)) {
+        struct MHD_Response *response = response_of((struct bytes){0});
+        if (response)
+            tile_headers_add(ask, response, etag, gzip);
+        return response_send(ask->http, ask->connection, MHD_HTTP_NOT_MODIFIED, response);
+    }
+    const char *type = type_of(data);
+    if (gzip && !packed) {
+        struct buf inflated;
+        buf_init(&inflated, HTTP_ANSWER_BYTES_MAX);
+        bool good = inflate_all(data, &inflated);
+        buf_done(&ask->data);
+        ask->data = inflated;
+        data = buf_bytes(&inflated);
+        if (!good)
+            return http__reply_text(ask->http, ask->connection, MHD_HTTP_SERVICE_UNAVAILABLE,
+                                    BYTES("the tile is packed and could not be unpacked\n"));
+        type = data.len > 0 && data.ptr[0] == '{' ? "application/json" : type;
+    }
+    struct MHD_Response *response = response_of(data);
+    if (response) {
+        (void)MHD_add_response_header(response, MHD_HTTP_HEADER_CONTENT_TYPE, type);
+        tile_headers_add(ask, response, etag, gzip);
+        if (packed)
+            (void)MHD_add_response_header(response, MHD_HTTP_HEADER_CONTENT_ENCODING, "gzip");
+    }
+    return response_send(ask->http, ask->connection, MHD_HTTP_OK, response);
+}
+
+enum MHD_Result http__reply(struct ask *ask)
+{
+    struct bytes data = buf_bytes(&ask->data);
+    if (ask->status != MHD_HTTP_OK)
+        return http__reply_text(ask->http, ask->connection, ask->status, data);
+    if (ask->url.page == HTTP_TILE)
+        return tile_reply(ask);
+    struct MHD_Response *response = response_of(data);
+    if (response)
+        (void)MHD_add_response_header(response, MHD_HTTP_HEADER_CONTENT_TYPE,
+                                      ask->url.page == HTTP_METRICS ? "text/plain; version=0.0.4"
+                                                                    : "application/json");
+    return response_send(ask->http, ask->connection, MHD_HTTP_OK, response);
+}

@@ -1,0 +1,56 @@
+"""FS.* as a test speaks it: errors by their first word, maps as dicts."""
+import redis
+
+
+class Refused(Exception):
+    """An error reply; .code is its first word."""
+
+    def __init__(self, text):
+        super().__init__(text)
+        self.code = text.split(" ", 1)[0]
+
+
+class FS:
+    def __init__(self, server):
+        self.client = server.client(socket_timeout=120)
+
+    def __call__(self, command, *args):
+        try:
+            return self.client.execute_command("FS." + command, *args)
+        except redis.ResponseError as error:
+            raise Refused(str(error)) from None
+
+    def code(self, command, *args):
+        """OK, or the error's first word."""
+        try:
+            self(command, *args)
+            return "OK"
+        except Refused as refused:
+            return refused.code
+
+    def stat(self, target):
+        return pairs(self("STAT", target))
+
+    def ls(self, path, page=1000, stat=False):
+        """All names, or all attributes, page after page."""
+        found, at = [], []
+        while True:
+            at, names = self("LS", path, *at, "COUNT", page, *(["STAT"] if stat else []))
+            found += map(pairs, names) if stat else names
+            if at is None:
+                return found
+            at = ["FROM", at]
+
+    def info(self):
+        return self.client.info("fs")
+
+
+def pairs(flat):
+    """A map of RESP2; texts are texts, except a name's and a path's."""
+    if flat is None:
+        return None
+    found = {}
+    for label, value in zip(flat[::2], flat[1::2]):
+        label = label.decode()
+        found[label] = value.decode() if isinstance(value, bytes) and label not in ("name", "path") else value
+    return found
