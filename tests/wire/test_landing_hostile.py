@@ -380,6 +380,23 @@ def test_after_the_clock_went_back_newer_values_still_win(landing, sink, shift, 
     assert landed.client.hgetall(KEY) == {b"a": b"2", b"n": b"5"}
 
 
+@pytest.mark.parametrize("restart", [False, True])
+def test_after_the_clock_went_back_by_days_our_own_versions_are_not_of_the_future(
+        landing, sink, shift, restart):
+    shift.set(3 * 86400)
+    landed = landing(sink, prefix=shift.prefix)
+    landed("HSET", KEY, "a", "1", "b", "1")
+    landed.evict(KEY)
+    shift.set(0)
+    if restart:
+        landed.server.kill()
+        landed = landing(sink, prefix=shift.prefix)
+    assert landed.client.hgetall(KEY) == {b"a": b"1", b"b": b"1"}
+    landed("HSET", KEY, "a", "2")
+    landed.evict(KEY)
+    assert landed.errors() == {} and landed.client.hgetall(KEY) == {b"a": b"2", b"b": b"1"}
+
+
 def test_after_the_clock_went_back_refused_rows_are_tried_again(columns, sqlite_sink, shift):
     sqlite_sink.ask("CREATE TABLE users (id VARCHAR(64) PRIMARY KEY, age TEXT)")
     sqlite_sink.ask("CREATE TRIGGER no BEFORE INSERT ON users BEGIN SELECT RAISE(ABORT, 'no'); END")
