@@ -2,7 +2,7 @@
 """Runs every test program of a build directory, several at a time, and adds up what they say.
 
 A program ends with "N passed, N failed". One that ends otherwise, dies or hangs counts as one
-failure. tests/wire is run by pytest, last and alone, against the programs of the same build.
+failure. Every file of tests/wire is a program too: pytest runs it against the servers of the same build.
 """
 import argparse
 import concurrent.futures
@@ -17,7 +17,7 @@ import time
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 CLOSING = re.compile(r"^(\d+) passed, (\d+) failed", re.MULTILINE)
-PYTEST_TIMES = 6  # pytest is one program with many tests
+PYTEST = ["/usr/bin/python3", "-m", "pytest", "-q", "-p", "no:cacheprovider"]
 
 
 def environment(build):
@@ -85,11 +85,14 @@ def report(name, code, text, seconds, passed, failed):
         print(f"    {name} {why}", flush=True)
 
 
-def programs_of(build, parts):
+def programs_of(build):
+    """(name, command, who counts); the long ones of tests/wire first, so that none is left alone at the end."""
+    files = sorted((ROOT / "tests" / "wire").glob("test_*.py"), key=lambda file: -file.stat().st_size)
+    for file in files:
+        yield "wire_" + file.stem.removeprefix("test_"), [*PYTEST, str(file)], counts_of_pytest
     for line in (build / "tests.txt").read_text().splitlines():
         name, *command = line.split("\t")
-        if not parts or any(part in name for part in parts):
-            yield name, command
+        yield name, command, counts_of_program
 
 
 def main():
@@ -105,22 +108,15 @@ def main():
     passed_sum = failed_sum = 0
 
     with concurrent.futures.ThreadPoolExecutor(args.jobs) as pool:
-        running = {pool.submit(run, command, env, timeout): name
-                   for name, command in programs_of(build, args.parts)}
+        running = {pool.submit(run, command, env, timeout): (name, counts_of)
+                   for name, command, counts_of in programs_of(build)
+                   if not args.parts or any(part in name for part in args.parts)}
         for future in concurrent.futures.as_completed(running):
+            name, counts_of = running[future]
             code, text, seconds = future.result()
-            passed, failed = counts_of_program(code, text)
-            report(running[future], code, text, seconds, passed, failed)
+            passed, failed = counts_of(code, text)
+            report(name, code, text, seconds, passed, failed)
             passed_sum, failed_sum = passed_sum + passed, failed_sum + failed
-
-    wire = ROOT / "tests" / "wire"
-    wanted = not args.parts or any(part in "wire" for part in args.parts)
-    if wanted and wire.is_dir() and any(wire.rglob("test_*.py")):
-        command = ["/usr/bin/python3", "-m", "pytest", "-q", "-p", "no:cacheprovider", str(wire)]
-        code, text, seconds = run(command, env, timeout * PYTEST_TIMES)
-        passed, failed = counts_of_pytest(code, text)
-        report("wire", code, text, seconds, passed, failed)
-        passed_sum, failed_sum = passed_sum + passed, failed_sum + failed
 
     print(f"{passed_sum} passed, {failed_sum} failed")
     return 1 if failed_sum else 0

@@ -231,12 +231,13 @@ static void size_text(const struct config_row *row, const struct config *config,
 static enum rc time_set(const struct config_row *row, struct config *config,
                         const struct bytes *word, size_t word_count, struct err *err)
 {
-    static const struct unit unit[] = {{"ms", 1}, {"s", 1000}};
+    static const struct unit unit[] = {
+        {"ms", 1}, {"s", 1000}, {"m", 60000}, {"h", 3600000}, {"d", 86400000}};
     (void)word_count;
     char text[SMALL_BYTES];
     uint64_t ms;
     if (!small_text(*word, text) || !unit_parse(text, unit, ARRAY_LEN(unit), &ms))
-        return err_set(err, RC_INVALID, "argument must be a time, such as 60s or 500ms");
+        return err_set(err, RC_INVALID, "argument must be a time, such as 60s, 500ms or 24h");
     if (ms < (uint64_t)row->min || ms > (uint64_t)row->max)
         return err_set(err, RC_INVALID, "argument must be between %lldms and %lldms inclusive",
                        (long long)row->min, (long long)row->max);

@@ -17,6 +17,7 @@ enum {
     DESCRIPTORS_KEPT = 400, /* for the store: its engine may hold 256 files open */
     CRON_MS = 100,
     DRAIN_MS_MAX = 5 * 1000,
+    TILES_MS_MAX = 30 * 1000,
     FLUSH_MS_MAX = 30 * 1000,
 };
 #define NS_A_MS UINT64_C(1000000)
@@ -121,6 +122,17 @@ static enum rc landing_open(struct server *server, struct err *err)
     return landing_rules_load(server->landing, err);
 }
 
+static void part_start_up(struct server *server)
+{
+    server->part = part_new(&(struct part_options){.kv = &server->kv,
+                                                   .tasks = server->tasks,
+                                                   .clock = server->clock,
+                                                   .enter = server__job_enter,
+                                                   .leave = server__job_leave,
+                                                   .safe = server__job_safe,
+                                                   .arg = server});
+}
+
 static enum rc tiles_start(struct server *server, struct err *err)
 {
     const struct config *config = server->config;
@@ -129,6 +141,13 @@ static enum rc tiles_start(struct server *server, struct err *err)
                                               .clock = server->clock,
                                               .types = (const char *const *)config->tile_types.text,
                                               .type_count = config->tile_types.count,
+                                              .sqlite_dir = config->tile_sqlite,
+                                              .kv_dir = config->tile_kv,
+                                              .clear = config->tile_clear,
+                                              .batch_count = config->tile_batch,
+                                              .interval_ms = config->tile_interval_ms,
+                                              .cache_bytes = config->tile_cache_bytes,
+                                              .open_shards = config->tile_open_shards,
                                               .wake = loop_wake,
                                               .wake_arg = server->loop},
                       &server->tiles, err);
@@ -201,6 +220,7 @@ enum rc server_new(const struct server_options *options, struct server **ret_ser
     if (rc == RC_OK)
         rc = tiles_start(server, err);
     if (rc == RC_OK) {
+        part_start_up(server);
         server->expire = expire_new(&(struct expire_options){.kv = &server->kv,
                                                              .tasks = server->tasks,
                                                              .enter = server__job_enter,
@@ -243,6 +263,7 @@ void server_free(struct server *server)
     config_listen(server->config, NULL, NULL);
     queue_lease_free(server->queue_lease);
     expire_free(server->expire);
+    part_free(server->part);
     landing_free(server->landing);
     fs_close(server->fs);
     tiles_close(server->tiles);
@@ -334,6 +355,8 @@ static enum rc server_turn(struct server *server, uint64_t timeout_ns, struct er
     if (tasks_turn(server->tasks))
         server->busy = true;
     landing_turn(server->landing);
+    if (tiles_turn(server->tiles))
+        server->busy = true;
     fs_turn(server->fs);
     if (server->flush_asked || server->evict_asked)
         asked_do(server);
@@ -368,6 +391,22 @@ static enum rc server_drain(struct server *server, struct err *err)
     return RC_OK;
 }
 
+/* What is not persisted stays in the store: the next start goes on. */
+static enum rc server_tiles(struct server *server, struct err *err)
+{
+    uint64_t end_ns = clock_mono_ns(server->clock) + TILES_MS_MAX * NS_A_MS;
+    while (!tiles_drained(server->tiles)) {
+        if (clock_mono_ns(server->clock) >= end_ns || server->signal_count >= 2) {
+            log_warn("not all tiles were persisted; the next start goes on");
+            return RC_OK;
+        }
+        enum rc rc = server_turn(server, 100 * NS_A_MS, err);
+        if (rc != RC_OK)
+            return rc;
+    }
+    return RC_OK;
+}
+
 /* What is flushed need not be read from the journal by the next start. */
 static enum rc server_flush(struct server *server, struct err *err)
 {
@@ -397,6 +436,8 @@ enum rc server_run(struct server *server, struct err *err)
         return rc;
     log_info("stopping: finishing requests, then flushing");
     rc = server_drain(server, err);
+    if (rc == RC_OK)
+        rc = server_tiles(server, err);
     if (rc != RC_OK)
         return rc;
     return server_flush(server, err);

@@ -12,6 +12,7 @@
 #include "base/table.h"
 #include "fs/fs.h"
 #include "landing/landing.h"
+#include "partition/part.h"
 #include "server/cmd.h"
 #include "server/config.h"
 #include "server/resp.h"
@@ -164,6 +165,7 @@ struct request { /* a command that waits */
     bool unblock_error;      /* CLIENT UNBLOCK ... ERROR */
     unsigned step;           /* of a command that waits several times */
     struct land_waiter land; /* for a lift, or a lander's pass */
+    struct tile_waiter tile; /* for shards */
     void *state;             /* of a command that goes on in many commits; NULL: none */
     void (*state_free)(void *state);
 };
@@ -197,6 +199,7 @@ struct server {
     struct kv kv;
     struct expire *expire;
     struct landing *landing;
+    struct part *part;
     struct fs *fs;
     struct tiles *tiles;
     struct queue_lease *queue_lease;

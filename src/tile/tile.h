@@ -162,9 +162,13 @@ void tile_scan_next(struct tile_scan *scan);
 /* What a command waits for; embedded by its owner, zeroed before use. */
 struct tile_waiter {
     struct task *task;
-    struct tile_want *wants; /* what it asked for and holds until it ends */
-    size_t pending_count;    /* that have not been answered */
+    struct tile_want *wants;         /* what it asked for and holds until it ends */
+    size_t pending_count;            /* that have not been answered */
+    struct tile_waiter **round_list; /* of tiles_sync_wait() */
+    struct tile_waiter *round_prev, *round_next;
 };
+/* Before each run of a command that may wait. */
+void tiles_run_begin(struct tiles *tiles);
 /* After RC_COLD: true if a shard has to be read; the task is woken when everything that the run
  * asked for is there. The caller tells the task to wait: task_wait_event(). */
 bool tiles_wait(struct tiles *tiles, struct tile_waiter *waiter, struct task *task);
@@ -177,5 +181,7 @@ void tile_waiter_end(struct tiles *tiles, struct tile_waiter *waiter);
 void tiles_sync_ask(struct tiles *tiles, uint64_t lsn);
 /* Everything up to the LSN is in the shards. */
 bool tiles_is_synced(const struct tiles *tiles, uint64_t lsn);
-const char *
-tiles_trouble(const struct tiles *tiles); /* why the last pass failed; NULL: it did not */
+/* The task is woken at the end of the next round, good or bad; only if there are shards. */
+void tiles_sync_wait(struct tiles *tiles, struct tile_waiter *waiter, struct task *task);
+uint64_t tiles_failed_rounds(const struct tiles *tiles); /* since the start */
+const char *tiles_trouble(const struct tiles *tiles);    /* of the last round; NULL: it went well */

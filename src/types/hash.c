@@ -20,7 +20,7 @@ static enum rc fields_change(const struct key *key, const struct bytes *field, s
     const struct land_hooks *land = &key->ns->kv->land;
     enum rc rc = RC_OK;
     if (LIKELY(!key->rule))
-        return rc;
+        return key_may_change(key, err);
     for (size_t i = 0; rc == RC_OK && i < count; i++)
         rc = land->field_change(land->arg, key, field[i * step], removed, err);
     return rc;

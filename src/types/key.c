@@ -42,6 +42,7 @@ static enum rc meta_find(struct ns *ns, struct bytes name, struct key *ret_key, 
     ret_key->exists = false;
     ret_key->dead = false;
     ret_key->whole = false;
+    ret_key->locked = false;
     ret_key->rule = NULL;
     ret_key->is_copy = false;
     ret_key->saved_expire_ms = 0;
@@ -71,8 +72,11 @@ static enum rc tile_refuse(struct bytes name, struct err *err)
 static inline enum rc key_find_any(struct ns *ns, struct bytes name, uint8_t type, bool whole,
                                    struct key *ret_key, struct err *err)
 {
+    const struct kv_own *own = &ns->kv->own;
     enum rc rc = meta_find(ns, name, ret_key, err);
-    if (rc == RC_OK && UNLIKELY(ns->landed))
+    if (own->prefix.len > 0 && UNLIKELY(bytes_start_with(name, own->prefix)))
+        ret_key->locked = !own->open;
+    else if (rc == RC_OK && UNLIKELY(ns->landed))
         rc = ns->kv->land.found(ns->kv->land.arg, ret_key, whole, err);
     if (rc == RC_OK && ret_key->exists && UNLIKELY(!type_fits(ret_key->meta.type, type)))
         return err_set(err, RC_WRONGTYPE, "%s", rc_text(RC_WRONGTYPE));
@@ -187,9 +191,9 @@ static void new_tell(const struct key *key)
 enum rc key_create(struct key *key, uint8_t type, struct err *err)
 {
     struct kv *kv = key->ns->kv;
-    enum rc rc = RC_OK;
     ASSERT(!key->exists);
-    if (UNLIKELY(key->rule != NULL))
+    enum rc rc = key_may_change(key, err);
+    if (rc == RC_OK && UNLIKELY(key->rule != NULL))
         rc = kv->land.may_change(kv->land.arg, key, err);
     if (rc == RC_OK && key->dead)
         rc = key_bury(key, err);
@@ -226,7 +230,7 @@ static enum rc whole_change(const struct key *key, bool removed, bool expired, s
 {
     const struct land_hooks *land = &key->ns->kv->land;
     if (LIKELY(!key->rule))
-        return RC_OK;
+        return key_may_change(key, err);
     return land->key_change(land->arg, key, removed, expired, err);
 }
 
@@ -335,7 +339,9 @@ static enum rc deadline_save(struct key *key, struct err *err)
 enum rc key_save(struct key *key, struct bytes extra, struct err *err)
 {
     ASSERT(key->exists);
-    enum rc rc = meta_put(key, extra, err);
+    enum rc rc = key_may_change(key, err);
+    if (rc == RC_OK)
+        rc = meta_put(key, extra, err);
     if (rc == RC_OK && UNLIKELY(key->meta.expire_ms != key->saved_expire_ms))
         rc = deadline_save(key, err);
     return rc;

@@ -29,6 +29,7 @@ struct key {
     bool exists;
     bool dead;  /* expired and not swept: not there for anybody, key_create() removes its remains */
     bool whole; /* a hash with a rule: all its fields are here */
+    bool locked;  /* kv->own: whatever would change it is refused */
     bool is_copy; /* a rule says that its deadline is the end of what is here, not of the key */
     const struct land_rule *rule; /* set by land_hooks.found(); NULL: it is nobody's but ours */
     uint64_t saved_expire_ms;     /* what the stored meta row says; 0: none, or no row */
@@ -88,6 +89,14 @@ struct store_group key_index(const struct ns *ns);
 /* The sweep met the index row of this name and deadline, which is over: buries the key, or puts the
  * row where it belongs. RC_COLD. */
 enum rc key_sweep(struct ns *ns, struct bytes name, uint64_t row_ms, struct err *err) NODISCARD;
+
+/* Before a change that none of the functions above sees: of rows alone. */
+static inline enum rc key_may_change(const struct key *key, struct err *err)
+{
+    if (LIKELY(!key->locked))
+        return RC_OK;
+    return err_set(err, RC_INVALID, "%s", key->ns->kv->own.error);
+}
 
 /* The group of its elements; meaningful while the key exists. */
 struct store_group key_rows(const struct key *key);

@@ -71,6 +71,15 @@ struct land_hooks {
     void *arg;
 };
 
+/* Keys of a model (partition/) that clients may read and only the model may write: names that begin
+ * with the prefix. They are found locked (struct key), unless the model has opened the lock around
+ * its own look. They are never landed. */
+struct kv_own {
+    struct bytes prefix; /* empty: there are none */
+    const char *error;   /* what a client that writes one is told */
+    bool open;
+};
+
 /* A database: what SELECT picks. It stays where it is for the life of the kv; SWAPDB and NAMESPACE
  * change which namespace is in it (names.h). */
 struct ns {
@@ -113,6 +122,7 @@ struct kv {
     unsigned miss_event; /* KV_EVENT_MISS when somebody listens for it, KV_EVENT_NEW alike */
     struct kv_hooks hooks;
     struct land_hooks land;
+    struct kv_own own;
     uint64_t id_lsn;
     uint32_t id_ordinal;
     struct ns **ns; /* by index; NULL or closed where there is none: see kv_ns() */

@@ -66,6 +66,9 @@ static enum rc chunk_get(const struct key *key, uint64_t chunk, size_t len_max,
 static enum rc chunk_put(const struct key *key, uint64_t chunk, struct bytes row, struct err *err)
 {
     struct chunk_suffix suffix = suffix_of(chunk);
+    enum rc rc = key_may_change(key, err);
+    if (rc != RC_OK)
+        return rc;
     return store_put(key->ns->kv->store, key_rows(key), bytes_of(suffix.bytes, sizeof suffix.bytes),
                      row, err);
 }

@@ -61,7 +61,9 @@ static enum rc rows_put(const struct key *key, struct zset_suffix suffix, double
     struct store *store = key->ns->kv->store;
     char text[NUMBER_DOUBLE_BYTES];
     struct bytes value = bytes_of(text, number_double_text(text, score));
-    enum rc rc = store_put(store, key_rows(key), zset__member_suffix(suffix), value, err);
+    enum rc rc = key_may_change(key, err);
+    if (rc == RC_OK)
+        rc = store_put(store, key_rows(key), zset__member_suffix(suffix), value, err);
     if (rc == RC_OK)
         rc = store_put(store, key_rows(key), zset__score_suffix(suffix, score), value, err);
     return rc;

@@ -74,20 +74,11 @@ static const char *group_category(const struct cmd *cmd)
                                                      : cmd->group;
 }
 
-/* What Redis does not have is in none of its categories. */
-static bool group_is_category(const char *group)
-{
-    static const char *const others[] = {"server", "landing", "tile", "task", "partition", "fs"};
-    for (size_t i = 0; i < ARRAY_LEN(others); i++)
-        if (strcmp(group, others[i]) == 0)
-            return false;
-    return true;
-}
-
 static size_t categories_of(const struct cmd *cmd, const char *to[CATEGORIES_MAX])
 {
     size_t count = 0;
-    bool in_group = group_is_category(cmd->group);
+    /* A model's commands, LAND.FLUSH and the like, are in none of Redis's categories. */
+    bool in_group = strcmp(cmd->group, "server") != 0 && !strchr(cmd->name, '.');
     if (cmd->flags & CMD_WRITE)
         to[count++] = "write";
     if (cmd->flags & CMD_READ)

@@ -231,7 +231,7 @@ TEST(wrong_lines_are_refused_with_their_place)
         {"maxmemory 12",
          "c:2: maxmemory: argument must be between 1048576 and 17592186044416 inclusive"},
         {"maxmemory 1tb", "c:2: maxmemory: argument must be a memory value"},
-        {"flush-age 60", "c:2: flush-age: argument must be a time, such as 60s or 500ms"},
+        {"flush-age 60", "c:2: flush-age: argument must be a time, such as 60s, 500ms or 24h"},
         {"flush-age 0s", "c:2: flush-age: argument must be between 1ms and 86400000ms inclusive"},
         {"unixsocketperm 8", "c:2: unixsocketperm: argument must be octal, at most 777"},
         {"unixsocketperm 1777", "c:2: unixsocketperm: argument must be octal, at most 777"},

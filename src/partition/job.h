@@ -1,0 +1,143 @@
+/* job.h - a job as one command sees it: its keys, found when they are needed, saved at the end.
+ *
+ *   rc = job_open(part, ns, name, JOB_MUST_EXIST, &job, err);
+ *   ... job_get(), job_put(), job_delete(), job_zset_add() ...      rows
+ *   rc = job_save(&job, err);                                       counts of the keys that changed
+ *
+ * Everything happens in the command's commit; an error, RC_COLD included, ends the command, and its
+ * commit is taken back. The first key that is cold asks for all keys of the job.
+ *
+ * Ownership: a job borrows its name; names of keys are in the arena of the command. A value that
+ * was read dies with the next change. A struct part_job stays where it is while it is in use.
+ * Threads: the executor. */
+#pragma once
+
+#include "partition/info.h"
+#include "partition/stat.h"
+#include "types/key.h"
+
+#define PART_PREFIX "elk:{"
+#define PART_JOBS_KEY "elk:{}:jobs"
+
+struct part;
+
+enum job_key {
+    JOB_META,
+    JOB_PARTITIONS,
+    JOB_PENDING, /* a sorted set */
+    JOB_BEATS,   /* a sorted set */
+    JOB_COMPLETED,
+    JOB_INDEX,
+    JOB_DROPPED,
+    JOB_STATS,
+    JOB_WORKERS,
+    JOB_RANGES,
+    JOB_HOURS,
+    JOB_WORKER_MAP,
+    JOB_WORKER_RMAP,
+    JOB_JOBS, /* of all jobs */
+    JOB_KEY_COUNT,
+};
+
+struct part_job {
+    struct part *part;
+    struct ns *ns;
+    struct kv *kv;
+    struct bytes name;
+    unsigned found, changed; /* bits 1 << enum job_key */
+    struct key key[JOB_KEY_COUNT];
+};
+
+/* Numbers of JOB_META, each in a field of its own. */
+#define JOB_LAST_ALLOCATED BYTES("last_allocated_id")
+#define JOB_LAST_PARTITION BYTES("last_partition_id")
+#define JOB_MIN_ID BYTES("min_id")
+#define JOB_MAX_ID BYTES("max_id")
+#define JOB_FENCE BYTES("fence")
+#define JOB_NEXT_BATCH BYTES("next_batch")
+#define JOB_PAUSED BYTES("paused")
+#define JOB_CREATED BYTES("created_at")
+#define JOB_ARCHIVE BYTES("archive")
+
+enum job_open { JOB_MUST_EXIST, JOB_MAKE };
+/* RC_INVALID: no name of a job; RC_REPLY "NOJOB ...": there is none. JOB_MAKE: it is made by
+ * job_make() when something comes into it. */
+enum rc job_open(struct part *part, struct ns *ns, struct bytes name, enum job_open how,
+                 struct part_job *ret_job, struct err *err) NODISCARD;
+bool job_exists(const struct part_job *job);
+enum rc job_make(struct part_job *job, struct err *err) NODISCARD; /* nothing if it exists */
+enum rc job_save(struct part_job *job, struct err *err) NODISCARD;
+/* Removes every key of the job; its batches have gone before. */
+enum rc job_remove(struct part_job *job, struct err *err) NODISCARD;
+
+/* A key of the job, or one of its own by a suffix ("completed:batch:7"). */
+enum rc job_key(struct part_job *job, enum job_key which, struct key **ret_key,
+                struct err *err) NODISCARD;
+enum rc job_key_named(struct part_job *job, struct bytes suffix, uint8_t type, struct key *ret_key,
+                      struct err *err) NODISCARD;
+/* For messages: the name of a key. */
+const char *job_key_suffix(enum job_key which);
+
+/* ---- rows of hashes ---- */
+
+/* RC_NOT_FOUND: no such key or field. */
+enum rc job_get(struct part_job *job, enum job_key which, struct bytes field,
+                struct bytes *ret_value, struct err *err) NODISCARD;
+enum rc job_put(struct part_job *job, enum job_key which, struct bytes field, struct bytes value,
+                struct err *err) NODISCARD;
+/* The field is there. */
+enum rc job_delete(struct part_job *job, enum job_key which, struct bytes field,
+                   struct err *err) NODISCARD;
+/* 0 where there is none. RC_CORRUPT: it is no number. */
+enum rc job_number(struct part_job *job, struct bytes field, int64_t *ret_value,
+                   struct err *err) NODISCARD;
+enum rc job_number_put(struct part_job *job, struct bytes field, int64_t value,
+                       struct err *err) NODISCARD;
+uint64_t job_count(struct part_job *job, enum job_key which); /* of a key that was found */
+
+/* ---- JOB_PENDING and JOB_BEATS ---- */
+
+enum rc job_zset_add(struct part_job *job, enum job_key which, int64_t id, double score,
+                     struct err *err) NODISCARD;
+/* The id is in it. */
+enum rc job_zset_remove(struct part_job *job, enum job_key which, int64_t id,
+                        struct err *err) NODISCARD;
+
+/* ---- ids as fields ---- */
+
+struct job_field {
+    uint8_t text[20];
+    size_t len;
+};
+struct job_field job_field(int64_t id);
+static inline struct bytes job_field_bytes(const struct job_field *field)
+{
+    return bytes_of(field->text, field->len);
+}
+bool job_field_read(struct bytes field, int64_t *ret_id);
+
+/* ---- records ---- */
+
+/* A record of JOB_PARTITIONS or JOB_COMPLETED, its texts in the command's arena. RC_NOT_FOUND. */
+enum rc job_info(struct part_job *job, enum job_key which, int64_t id, struct part_info *ret_info,
+                 struct err *err) NODISCARD;
+/* The same of a row that was read. */
+enum rc job_info_read(struct part_job *job, enum job_key which, struct bytes field,
+                      struct bytes json, struct part_info *ret_info, struct err *err) NODISCARD;
+/* ret_json (may be NULL): as it was written, until the next one. */
+enum rc job_info_put(struct part_job *job, enum job_key which, const struct part_info *info,
+                     struct bytes *ret_json, struct err *err) NODISCARD;
+
+/* ---- statistics ---- */
+
+/* Zeros where there is no row. */
+enum rc job_stat(struct part_job *job, enum job_key which, struct bytes field,
+                 struct part_stat *ret_stat, struct err *err) NODISCARD;
+enum rc job_stat_put(struct part_job *job, enum job_key which, struct bytes field,
+                     const struct part_stat *stat, struct err *err) NODISCARD;
+#define JOB_STAT_ALL BYTES("global")
+/* Counts a completed record in every row it belongs to; `running`: how many fewer are running. */
+enum rc job_stats_add(struct part_job *job, const struct part_info *info, int running,
+                      struct err *err) NODISCARD;
+/* Changes how many are running. */
+enum rc job_running_add(struct part_job *job, int delta, struct err *err) NODISCARD;

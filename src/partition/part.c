@@ -1,0 +1,331 @@
+/* part.c - life of the model, and making: PART.ADD, PART.ALLOC, PART.DEL, PART.RETRY, PART.DROP. */
+#include "partition/part.h"
+
+#include <jansson.h>
+
+#include "base/mem.h"
+#include "base/utf8.h"
+#include "partition/idwalk.h"
+#include "partition/part_int.h"
+
+#include "base/banned.h"
+
+enum { RETRY_LOOK_MAX = 5000 /* rows of one commit */ };
+
+/* ---- life ---- */
+
+struct part *part_new(const struct part_options *options)
+{
+    struct part *part = mem_zalloc(sizeof *part);
+    part->options = *options;
+    part->limits = options->limits;
+    part->kv = options->kv;
+    buf_init(&part->json, STORE_VALUE_BYTES_MAX);
+    part->kv->own = (struct kv_own){
+        .prefix = BYTES(PART_PREFIX),
+        .error = "keys that begin with " PART_PREFIX
+                 " belong to partitions: they can be read, and only PART.* commands change them"};
+    return part;
+}
+
+void part_free(struct part *part)
+{
+    if (!part)
+        return;
+    part->kv->own = (struct kv_own){0};
+    buf_done(&part->json);
+    mem_free(part);
+}
+
+void part_limits_set(struct part *part, const struct part_limits *limits)
+{
+    part->limits = *limits;
+}
+
+/* ---- finding ---- */
+
+enum rc part__archived(struct part_job *job, int64_t id, struct part_info *ret_info,
+                       struct err *err)
+{
+    return job_info(job, JOB_COMPLETED, id, ret_info, err);
+}
+
+enum rc part__find(struct part_job *job, int64_t id, struct part_info *ret_info, struct err *err)
+{
+    enum rc rc = job_info(job, JOB_PARTITIONS, id, ret_info, err);
+    return rc == RC_NOT_FOUND ? part__archived(job, id, ret_info, err) : rc;
+}
+
+void part__completed(struct part_job *job, int64_t id)
+{
+    (void)job;
+    (void)id;
+}
+
+/* ---- adding ---- */
+
+static bool is_space(uint8_t byte)
+{
+    return byte == ' ' || byte == '\t' || byte == '\n' || byte == '\r';
+}
+
+/* Options without the spaces around them; "" for null. */
+static enum rc options_check(struct bytes *options, struct err *err)
+{
+    json_error_t why;
+    if (options->len == 0)
+        return RC_OK;
+    if (options->len > PART_TEXT_BYTES_MAX)
+        return err_set(err, RC_INVALID, "options have at most %d bytes", PART_TEXT_BYTES_MAX);
+    json_t *json = json_loadb((const char *)options->ptr, options->len,
+                              JSON_DECODE_ANY | JSON_ALLOW_NUL, &why);
+    if (!json)
+        return err_set(err, RC_INVALID, "options are no JSON: %s", why.text);
+    bool is_null = json_is_null(json);
+    json_decref(json);
+    while (is_space(options->ptr[0]))
+        *options = bytes_from(*options, 1);
+    while (is_space(options->ptr[options->len - 1]))
+        options->len--;
+    if (is_null)
+        *options = BYTES("");
+    return RC_OK;
+}
+
+static enum rc pending_put(struct part_job *job, const struct part_new *one, struct err *err)
+{
+    int64_t now_ms = (int64_t)job->kv->now_ms;
+    struct part_info info = {.id = one->id,
+                             .min_id = one->min_id,
+                             .max_id = one->max_id,
+                             .status = PART_PENDING,
+                             .heartbeat_ms = PART_TIME_NONE,
+                             .updated_ms = now_ms,
+                             .created_ms = now_ms,
+                             .options = one->options,
+                             .duration_ms = PART_DURATION_NONE};
+    enum rc rc = job_info_put(job, JOB_PARTITIONS, &info, NULL, err);
+    if (rc == RC_OK)
+        rc = job_zset_add(job, JOB_PENDING, one->id, (double)one->id, err);
+    return rc;
+}
+
+struct bounds { /* numbers of the job that only grow, or sink */
+    int64_t last_id, min_id, max_id;
+    bool any; /* there are bounds */
+};
+
+static enum rc bounds_get(struct part_job *job, struct bounds *ret_bounds, struct err *err)
+{
+    struct bytes text;
+    enum rc rc = job_get(job, JOB_META, JOB_MIN_ID, &text, err);
+    ret_bounds->any = rc == RC_OK;
+    if (rc == RC_OK || rc == RC_NOT_FOUND)
+        rc = job_number(job, JOB_MIN_ID, &ret_bounds->min_id, err);
+    if (rc == RC_OK)
+        rc = job_number(job, JOB_MAX_ID, &ret_bounds->max_id, err);
+    if (rc == RC_OK)
+        rc = job_number(job, JOB_LAST_PARTITION, &ret_bounds->last_id, err);
+    return rc;
+}
+
+static void bounds_add(struct bounds *bounds, const struct part_new *one)
+{
+    if (!bounds->any || one->min_id < bounds->min_id)
+        bounds->min_id = one->min_id;
+    if (!bounds->any || one->max_id > bounds->max_id)
+        bounds->max_id = one->max_id;
+    if (one->id > bounds->last_id)
+        bounds->last_id = one->id;
+    bounds->any = true;
+}
+
+static enum rc bounds_put(struct part_job *job, const struct bounds *bounds, struct err *err)
+{
+    enum rc rc = job_number_put(job, JOB_MIN_ID, bounds->min_id, err);
+    if (rc == RC_OK)
+        rc = job_number_put(job, JOB_MAX_ID, bounds->max_id, err);
+    if (rc == RC_OK)
+        rc = job_number_put(job, JOB_LAST_PARTITION, bounds->last_id, err);
+    return rc;
+}
+
+/* RC_OK: it is there as it is wanted. RC_NOT_FOUND: it may be made. */
+static enum rc part_is_there(struct part_job *job, const struct bounds *bounds,
+                             const struct part_new *one, struct err *err)
+{
+    struct part_info info;
+    if (!bounds->any || one->id > bounds->last_id)
+        return RC_NOT_FOUND;
+    enum rc rc = part__find(job, one->id, &info, err);
+    if (rc == RC_OK && (info.min_id != one->min_id || info.max_id != one->max_id))
+        return err_set(err, RC_INVALID, "partition %lld exists with the range %lld..%lld",
+                       (long long)one->id, (long long)info.min_id, (long long)info.max_id);
+    return rc;
+}
+
+enum rc part_add(struct part_job *job, const struct part_new *parts, size_t count,
+                 uint64_t *ret_added, struct err *err)
+{
+    struct bounds bounds;
+    uint64_t added = 0;
+    enum rc rc = bounds_get(job, &bounds, err);
+    if (rc == RC_OK)
+        rc = job_make(job, err);
+    for (size_t i = 0; rc == RC_OK && i < count; i++) {
+        struct part_new one = parts[i];
+        if (one.id < 0 || one.min_id < 0 || one.max_id < one.min_id)
+            return err_set(err, RC_INVALID,
+                           "partition %lld: ids are 0 to 2^63-1, and the lowest comes first",
+                           (long long)one.id);
+        rc = options_check(&one.options, err);
+        if (rc == RC_OK)
+            rc = part_is_there(job, &bounds, &one, err);
+        if (rc != RC_NOT_FOUND)
+            continue;
+        rc = pending_put(job, &one, err);
+        bounds_add(&bounds, &one);
+        added++;
+    }
+    if (rc == RC_OK && added > 0)
+        rc = bounds_put(job, &bounds, err);
+    if (rc == RC_OK)
+        rc = job_save(job, err);
+    *ret_added = added;
+    return rc;
+}
+
+enum rc part_alloc(struct part_job *job, int64_t upto, int64_t size, uint64_t *ret_count,
+                   bool *ret_more, struct err *err)
+{
+    struct bounds bounds;
+    int64_t last;
+    uint64_t count = 0;
+    ASSERT(size > 0 && upto >= 0);
+    enum rc rc = bounds_get(job, &bounds, err);
+    if (rc == RC_OK)
+        rc = job_number(job, JOB_LAST_ALLOCATED, &last, err);
+    if (rc == RC_OK)
+        rc = job_make(job, err);
+    while (rc == RC_OK && last < upto && count < PART_ALLOC_STEP) {
+        int64_t width = upto - last < size ? upto - last : size;
+        if (bounds.last_id == INT64_MAX)
+            return err_set(err, RC_INVALID, "there are no partition ids left");
+        struct part_new one = {
+            .id = bounds.last_id + 1, .min_id = last + 1, .max_id = last + width};
+        rc = pending_put(job, &one, err);
+        bounds_add(&bounds, &one);
+        last += width;
+        count++;
+    }
+    if (rc == RC_OK && count > 0)
+        rc = bounds_put(job, &bounds, err);
+    if (rc == RC_OK)
+        rc = job_number_put(job, JOB_LAST_ALLOCATED, last, err);
+    if (rc == RC_OK)
+        rc = job_save(job, err);
+    *ret_count = count;
+    *ret_more = rc == RC_OK && last < upto;
+    return rc;
+}
+
+/* ---- retry ---- */
+
+static enum rc retry_one(struct part_job *job, struct part_info *info, struct err *err)
+{
+    info->status = PART_PENDING;
+    info->worker = info->error = BYTES("");
+    info->heartbeat_ms = PART_TIME_NONE;
+    info->updated_ms = (int64_t)job->kv->now_ms;
+    info->version++;
+    enum rc rc = job_info_put(job, JOB_PARTITIONS, info, NULL, err);
+    if (rc == RC_OK)
+        rc = job_zset_add(job, JOB_PENDING, info->id, (double)info->id, err);
+    return rc;
+}
+
+enum rc part_retry(struct part_job *job, int64_t id, bool *ret_done, struct err *err)
+{
+    struct part_info info;
+    *ret_done = false;
+    enum rc rc = job_info(job, JOB_PARTITIONS, id, &info, err);
+    if (rc == RC_NOT_FOUND || (rc == RC_OK && info.status != PART_FAILED))
+        return RC_OK;
+    if (rc == RC_OK)
+        rc = retry_one(job, &info, err);
+    *ret_done = rc == RC_OK;
+    return rc;
+}
+
+enum rc part_retry_all(struct part_job *job, int64_t *from, uint64_t *count, bool *ret_more,
+                       struct err *err)
+{
+    CLEANUP(idwalk_done) struct idwalk walk;
+    struct key *key;
+    struct bytes json;
+    int64_t at = *from, id;
+    uint64_t done = 0;
+    size_t looked = 0;
+    enum rc rc = job_key(job, JOB_PARTITIONS, &key, err);
+    idwalk_init(&walk, key, at);
+    for (; rc == RC_OK && looked < RETRY_LOOK_MAX; looked++) {
+        struct part_info info;
+        rc = idwalk_next(&walk, &id, &json, err);
+        if (rc != RC_OK)
+            break;
+        struct job_field field = job_field(id);
+        rc = job_info_read(job, JOB_PARTITIONS, job_field_bytes(&field), json, &info, err);
+        at = id;
+        if (rc != RC_OK || info.status != PART_FAILED)
+            continue;
+        rc = retry_one(job, &info, err);
+        done++;
+    }
+    *ret_more = rc == RC_OK && at < INT64_MAX;
+    if (rc == RC_OK || rc == RC_NOT_FOUND)
+        rc = job_save(job, err);
+    if (rc != RC_OK)
+        return rc;
+    *from = at + (at < INT64_MAX);
+    *count += done;
+    return RC_OK;
+}
+
+/* ---- removing ---- */
+
+enum rc part_delete(struct part_job *job, int64_t id, bool *ret_done, struct err *err)
+{
+    struct part_info info;
+    struct job_field field = job_field(id);
+    *ret_done = false;
+    enum rc rc = job_info(job, JOB_PARTITIONS, id, &info, err);
+    if (rc != RC_OK)
+        return rc == RC_NOT_FOUND ? RC_OK : rc;
+    rc = job_delete(job, JOB_PARTITIONS, job_field_bytes(&field), err);
+    if (rc == RC_OK && info.status == PART_PENDING)
+        rc = job_zset_remove(job, JOB_PENDING, id, err);
+    if (rc == RC_OK && (info.status == PART_CLAIMED || info.status == PART_RUNNING))
+        rc = job_zset_remove(job, JOB_BEATS, id, err);
+    if (rc == RC_OK && info.status == PART_RUNNING)
+        rc = job_running_add(job, -1, err);
+    *ret_done = rc == RC_OK;
+    return rc;
+}
+
+enum rc part_drop(struct part_job *job, struct err *err)
+{
+    return job_remove(job, err);
+}
+
+enum rc part_pause(struct part_job *job, bool paused, struct err *err)
+{
+    struct bytes value;
+    enum rc rc = job_get(job, JOB_META, JOB_PAUSED, &value, err);
+    if (paused && rc == RC_NOT_FOUND)
+        rc = job_put(job, JOB_META, JOB_PAUSED, BYTES("1"), err);
+    else if (!paused && rc == RC_OK)
+        rc = job_delete(job, JOB_META, JOB_PAUSED, err);
+    if (rc == RC_OK || rc == RC_NOT_FOUND)
+        rc = job_save(job, err);
+    return rc;
+}

@@ -1,0 +1,153 @@
+/* part.h - partitions: ranges of ids that workers claim, process and complete.
+ *
+ * The model on types/: see docs/design/0005-partition-model.md for keys and invariants. A call runs
+ * in the commit of its command (kv_begin() has been called), may return RC_COLD anywhere, and then
+ * leaves nothing behind. Refusals are RC_REPLY with a word in front that a program can look at:
+ * NOJOB, NOPART, NOTOWNER, FENCED, NOTACTIVE.
+ *
+ * Ownership: arguments are borrowed. What is shown lives until the next change of the store.
+ * Threads: the executor. */
+#pragma once
+
+#include "partition/job.h"
+#include "partition/squeeze.h"
+#include "store/task.h"
+
+struct part;
+
+enum {
+    PART_NAME_BYTES_MAX = 255,
+    PART_TEXT_BYTES_MAX = 1024 * 1024, /* of options, of an error */
+    PART_CLAIM_COUNT_MAX = 10000,
+    PART_ALLOC_STEP = 5000, /* partitions made in one commit */
+    PART_STALE_MS = 5 * 60 * 1000,
+};
+
+struct part_limits { /* options of the server */
+    uint32_t batch;  /* records of a batch */
+    enum part_algorithm algorithm;
+    uint64_t simple_max;     /* completed, all of them, below which nothing is packed */
+    uint64_t compressed_max; /* completed above which retain_ms counts */
+    uint64_t retain_ms;      /* 0: for ever */
+    size_t cache_bytes;
+    uint64_t cache_ttl_ms;
+};
+
+struct part_options {
+    struct kv *kv;
+    struct tasks *tasks; /* NULL: nothing is packed but by part_pack_step() */
+    const struct clock *clock;
+    struct part_limits limits;
+    /* Around every run of a job of ours; may be NULL. */
+    void (*enter)(void *arg);
+    void (*leave)(void *arg, enum rc rc);
+    void (*safe)(void *arg, enum rc rc); /* its turn is safe, or was taken back */
+    void *arg;
+};
+
+struct part *part_new(const struct part_options *options);
+void part_free(struct part *part); /* NULL is allowed */
+void part_limits_set(struct part *part, const struct part_limits *limits);
+
+/* ---- making ---- */
+
+struct part_new {
+    int64_t id, min_id, max_id;
+    struct bytes options; /* JSON; "": none */
+};
+/* RC_INVALID: bounds, options that are no JSON, an id that is there with another range. *ret_added:
+ * how many are new. The job is made. */
+enum rc part_add(struct part_job *job, const struct part_new *parts, size_t count,
+                 uint64_t *ret_added, struct err *err) NODISCARD;
+/* Partitions of `size` ids behind the last one allocated, up to `upto`; the last may be smaller. At
+ * most PART_ALLOC_STEP of them: *ret_more. */
+enum rc part_alloc(struct part_job *job, int64_t upto, int64_t size, uint64_t *ret_count,
+                   bool *ret_more, struct err *err) NODISCARD;
+
+/* ---- working ---- */
+
+typedef void part_show_fn(void *arg, struct bytes json);
+
+struct part_claim {
+    struct bytes worker;
+    uint64_t count;
+    int64_t stale_ms;
+    const int64_t *id; /* these and no others */
+    size_t id_count;
+    bool force; /* whoever holds them */
+};
+/* Shows the records that the worker has now; maybe none. */
+enum rc part_claim(struct part_job *job, const struct part_claim *claim, part_show_fn *show,
+                   void *arg, struct err *err) NODISCARD;
+
+struct part_hold { /* who says so */
+    struct bytes worker;
+    int64_t id;
+    bool has_fence;
+    uint64_t fence;
+};
+/* After part_start() ... part_delete(), of one partition or of several: job_save(). */
+enum rc part_start(struct part_job *job, const struct part_hold *hold, struct err *err) NODISCARD;
+enum rc part_beat(struct part_job *job, const struct part_hold *hold, struct err *err) NODISCARD;
+/* Saves the job. duration_ms: or PART_DURATION_NONE. *ret_done: false if this worker had completed
+ * it before. */
+enum rc part_done(struct part_job *job, const struct part_hold *hold, int64_t duration_ms,
+                  bool *ret_done, struct err *err) NODISCARD;
+enum rc part_fail(struct part_job *job, const struct part_hold *hold, struct bytes error,
+                  struct err *err) NODISCARD;
+enum rc part_release(struct part_job *job, const struct part_hold *hold, struct err *err) NODISCARD;
+
+/* ---- people ---- */
+
+/* A failed one becomes pending; *ret_done false: it is not failed. */
+enum rc part_retry(struct part_job *job, int64_t id, bool *ret_done, struct err *err) NODISCARD;
+/* All failed ones, from the id *from on, some in this commit: *ret_more, and *from is where it goes
+ * on. Adds to *count. */
+enum rc part_retry_all(struct part_job *job, int64_t *from, uint64_t *count, bool *ret_more,
+                       struct err *err) NODISCARD;
+/* Takes an active one out; *ret_done false: there is none. */
+enum rc part_delete(struct part_job *job, int64_t id, bool *ret_done, struct err *err) NODISCARD;
+enum rc part_drop(struct part_job *job, struct err *err) NODISCARD; /* and everything of the job */
+enum rc part_pause(struct part_job *job, bool paused, struct err *err) NODISCARD;
+
+/* ---- looking ---- */
+
+/* Active, completed, packed; RC_NOT_FOUND. Aged out: what is known of its range, saying so. */
+enum rc part_get(struct part_job *job, int64_t id, part_show_fn *show, void *arg,
+                 struct err *err) NODISCARD;
+
+struct part_list {
+    unsigned statuses; /* bits 1 << status; 0: any */
+    int64_t id_min, id_max;
+    bool has_worker, has_updated, has_stale;
+    struct bytes worker;
+    int64_t updated_min_s, updated_max_s;
+    int64_t stale_ms;
+    bool archived; /* completed ones too; they are as well if `statuses` names them */
+    uint64_t count;
+    int64_t cursor; /* the first id to look at */
+};
+/* Shows a page in order of ids. *ret_cursor: where to go on; 0: that was all. */
+enum rc part_list(struct part_job *job, const struct part_list *list, part_show_fn *show, void *arg,
+                  int64_t *ret_cursor, struct err *err) NODISCARD;
+
+struct part_counts { /* of a job, now */
+    uint64_t pending, claimed, running, failed;
+    uint64_t simple;                            /* completed and not packed */
+    uint64_t packed, batches, bytes, raw_bytes; /* raw: as they were as JSON */
+    uint64_t dropped;
+    bool paused;
+    struct part_stat stat;
+};
+enum rc part_counts(struct part_job *job, struct part_counts *ret_counts,
+                    struct err *err) NODISCARD;
+/* Rows of JOB_WORKERS, JOB_RANGES or JOB_HOURS, in order of their names. */
+typedef void part_stat_fn(void *arg, struct bytes name, const struct part_stat *stat);
+enum rc part_stats(struct part_job *job, enum job_key which, part_stat_fn *show, void *arg,
+                   struct err *err) NODISCARD;
+enum rc part_histogram(struct part_job *job, uint64_t ret_count[STAT_BUCKET_COUNT],
+                       struct err *err) NODISCARD;
+/* The names of all jobs of a database. */
+typedef enum rc part_name_fn(void *arg, struct bytes name, struct err *err);
+enum rc part_jobs(struct part *part, struct ns *ns, part_name_fn *show, void *arg,
+                  struct err *err) NODISCARD;
