@@ -309,6 +309,8 @@ static enum rc request_run(struct task *task, struct store *store, struct err *e
     if (rc == RC_OK && request->reply.failed)
         rc = err_set(err, RC_NOMEM, "could not allocate memory for the reply");
     request_settle(request, effects, rc);
+    if (rc == RC_WAIT && conn->eof)
+        server__conn_touch(conn); /* it left before this was known to take long */
     return rc;
 }
 
