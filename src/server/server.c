@@ -213,7 +213,9 @@ enum rc server_new(const struct server_options *options, struct server **ret_ser
     if (rc == RC_OK)
         rc = fs_open(&(struct fs_options){.store = server->store,
                                           .tasks = server->tasks,
-                                          .clock = server->clock},
+                                          .clock = server->clock,
+                                          .wake = loop_wake,
+                                          .wake_arg = server->loop},
                      &server->fs, err);
     if (rc == RC_OK)
         rc = tiles_start(server, err);
