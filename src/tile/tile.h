@@ -99,6 +99,11 @@ enum rc tile_exists(struct tiles *tiles, struct tile_type *type, struct tilekey 
 enum rc tile_del(struct tiles *tiles, struct tile_type *type, struct tilekey key, bool *ret_existed,
                  struct err *err) NODISCARD;
 
+/* Where the row of a tile would be, to prefetch it; no answer. False: it cannot be said. The suffix
+ * is in `to`. */
+bool tile_row_of(const struct tiles *tiles, struct bytes type, struct bytes key,
+                 uint8_t to[TILEKEY_TM_BYTES], struct store_row *ret_row);
+
 /* ---- sets of metadata: TILE_META ---- */
 
 enum tile_status { /* on disk: append, never renumber */
@@ -193,6 +198,7 @@ struct tile_stats {
 void tile_type_stats(const struct tile_type *type, struct tile_stats *ret_stats);
 struct tiles_stats {
     uint64_t persisted, removed, batches, failures, set_aside, write_ns;
+    uint64_t in_flight; /* tiles that are being written to shards now */
     uint64_t cache_bytes, cache_hits, cache_misses, shard_reads, shard_read_failures;
 };
 void tiles_stats(const struct tiles *tiles, struct tiles_stats *ret_stats);
