@@ -191,7 +191,7 @@ enum rc tile__row_find(struct tile_type *type, struct tilekey key, struct bytes 
     rc = store_get(store, tile__marks(type), tile__suffix_bytes(&suffix), &value, err);
     if (rc == RC_NOT_FOUND && cold && tile__keeps_rows(type))
         return RC_COLD; /* a shard may have been set aside since */
-    if (rc != RC_OK) /* without a mark the shards have what a row that was to be cleared has */
+    if (rc != RC_OK)    /* without a mark the shards have what a row that was to be cleared has */
         return rc;
     rc = tile__mark_decode(value, &mark, err);
     if (rc == RC_OK && mark.op == TILE_MARK_SET)
