@@ -10,8 +10,8 @@
 #include "base/banned.h"
 
 enum {
-    LOAD_BYTES_MAX =
-        STORE_VALUE_BYTES_MAX + STORE_SUFFIX_BYTES_MAX + LOAD_BULK_FACTOR * LOAD_PAGE_BYTES_MAX + 64
+    LOAD_BYTES_MAX = 2 * (STORE_VALUE_BYTES_MAX + STORE_SUFFIX_BYTES_MAX) +
+                     LOAD_BULK_FACTOR * LOAD_PAGE_BYTES_MAX + 64
 };
 
 /* ---- the index ---- */
