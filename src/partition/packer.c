@@ -99,6 +99,12 @@ void packer_kick(struct packer *packer, const struct part_job *job)
     wake(packer);
 }
 
+void packer_know(struct packer *packer, const struct part_job *job)
+{
+    if (packer)
+        (void)known_find(packer, job->ns->index, job->name);
+}
+
 void packer_look(struct packer *packer)
 {
     if (!packer)

@@ -62,6 +62,7 @@ void part_watch(const struct part *part, struct part_watch *ret_watch)
 void part_done_took(struct part *part, uint64_t us)
 {
     part->watch.done_count++;
+    part->watch.done_us_sum += us;
     part->watch.done_us[us <= 1 ? 0 : 64 - __builtin_clzll(us - 1)]++;
 }
 
@@ -112,7 +113,8 @@ void part__completed(struct part_job *job, int64_t id)
     struct part *part = job->part;
     if (UNLIKELY(part->census != NULL))
         census_note(job, id);
-    if (job_count(job, JOB_COMPLETED) >= part->limits.batch)
+    uint64_t simple = job_count(job, JOB_COMPLETED), batch = part->limits.batch;
+    if (simple >= batch && (simple % batch == 0 || simple >= part->limits.simple_max))
         packer_kick(part->packer, job);
 }
 

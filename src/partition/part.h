@@ -50,7 +50,7 @@ struct part_watch { /* since the start; for INFO and /metrics */
     uint64_t decode_count, decode_ns, decode_failure_count;
     uint64_t packed_count, merged_batch_count, dropped_count;
     uint64_t pack_failure_count;
-    uint64_t done_count;
+    uint64_t done_count, done_us_sum;
     uint64_t done_us[64]; /* PART.DONEs that took at most 2^n microseconds */
     uint64_t cache_hit_count, cache_miss_count, cache_bytes, cache_entries;
     uint64_t verify_count, verify_bad_count; /* PART.ARCHIVE VERIFY */

@@ -40,6 +40,7 @@ enum rc part__bounds_add(struct part_job *job, const struct part_new *one,
 /* packer.c */
 struct packer *packer_new(struct part *part);
 void packer_free(struct packer *packer);
+void packer_know(struct packer *packer, const struct part_job *job); /* it was made */
 void packer_kick(struct packer *packer, const struct part_job *job);
 /* Something may have to be done by other limits. */
 void packer_look(struct packer *packer);
