@@ -1,13 +1,17 @@
 #!/bin/bash
 # bench.sh BUILD_DIR [AREA]: runs bench_AREA, or every bench program that was built. The area server is
 # tools/bench_server.py; it runs last, and OPTIONS="--only set,get --p 16" makes it short. The area landing is
-# bench_landing and then tools/bench_landing.py, whose outage of the database lasts OUTAGE_SECONDS.
+# bench_landing and then tools/bench_landing.py, whose outage of the database lasts OUTAGE_SECONDS; the area partition
+# is bench_partition and then tools/bench_partition.py, with PART_N partitions.
 set -eu
 build=$1
 area=${2:-}
 bench_server() {
     # shellcheck disable=SC2086
     /usr/bin/python3 "$(dirname "$0")/bench_server.py" --build "$build" ${OPTIONS:-}
+}
+bench_partition() {
+    /usr/bin/python3 "$(dirname "$0")/bench_partition.py" --build "$build"
 }
 bench_landing() {
     /usr/bin/python3 "$(dirname "$0")/bench_landing.py" --build "$build"
@@ -21,6 +25,11 @@ if [ "$area" = landing ]; then
     bench_landing
     exit
 fi
+if [ "$area" = partition ]; then
+    "$build/bench_partition"
+    bench_partition
+    exit
+fi
 if [ -n "$area" ]; then
     exec "$build/bench_$area"
 fi
@@ -29,6 +38,8 @@ for program in "$build"/bench_*; do
     echo "== ${program##*/}"
     "$program"
 done
+echo "== bench_partition.py"
+bench_partition
 echo "== bench_landing.py"
 bench_landing
 echo "== bench_server.py"

@@ -55,6 +55,7 @@ need_build() {
     need zlib1g-dev has_library zlib zlib.h
     need liblz4-dev has_library liblz4 lz4.h
     need libzstd-dev has_library libzstd zstd.h
+    need liblmdb-dev has_library lmdb lmdb.h
     need libprotobuf-c-dev has_library libprotobuf-c protobuf-c/protobuf-c.h
     need protobuf-c-compiler has protoc-c
     need libmariadb-dev has_library libmariadb mariadb/mysql.h
@@ -71,6 +72,7 @@ need_test() {
     need redis-server has redis-server
     need mariadb-server has_daemon mariadbd
     need sqlite3 has sqlite3
+    need lmdb-utils has mdb_dump
     need openssl has openssl
     need python3-pymysql has_module pymysql
     need nodejs has node

@@ -57,6 +57,8 @@ enum {
     PART_FRAME_BYTES_MAX = 256 * 1024 * 1024, /* as stored, and again when unpacked */
     PART_WORKER_NAME_BYTES_MAX = 64 * 1024,
 
+    TILE_DIR_BYTES_MAX = 3072, /* PATH_BYTES_MAX without the names below it */
+
     FS_PATH_BYTES_MAX = 4096,
     FS_NAME_BYTES_MAX = 255,
     FS_URI_BYTES_MAX = 4096,              /* of a mount */

@@ -64,7 +64,10 @@ static int help(void)
            "      -n requests a test, values of -d bytes and -r different keys, \"bench:...\";\n"
            "      all of these tests, or some: ");
     cli_bench_tests_print();
-    printf("\n  The environment variable TERRACE_AUTH gives the password as well, and no list of\n"
+    putchar('\n');
+    cli_tile_help();
+    cli_part_help();
+    printf("  The environment variable TERRACE_AUTH gives the password as well, and no list of\n"
            "  processes shows it; -a comes before it.\n"
            "\nCommands of this server:\n");
     for (size_t i = 0; i < ARRAY_LEN(commands); i++)
@@ -123,5 +126,9 @@ int main(int argc, char **argv)
             return subs[i].run(argc - 1, argv + 1);
     if (strcmp(argv[1], "bench") == 0)
         return cli_bench(argc - 1, argv + 1);
+    if (strcmp(argv[1], "tile") == 0)
+        return cli_tile(argc - 1, argv + 1);
+    if (strcmp(argv[1], "part") == 0)
+        return cli_part(argc - 1, argv + 1);
     return cli_client(argc - 1, argv + 1);
 }

@@ -3,6 +3,7 @@
 #include <inttypes.h>
 
 #include "base/mem.h"
+#include "fs/job.h"
 #include "types/spaces.h"
 
 #include "base/banned.h"
@@ -32,6 +33,8 @@ enum rc fs_open(const struct fs_options *options, struct fs **ret_fs, struct err
     fs->store = options->store;
     fs->tasks = options->tasks;
     fs->clock = options->clock;
+    fs->wake = options->wake;
+    fs->wake_arg = options->wake_arg;
     arena_init(&fs->arena);
     enum rc rc = store_prefix(fs->store, SPACE_INODE, BYTES(""), &fs->inode, err);
     if (rc == RC_OK)
@@ -52,6 +55,7 @@ void fs_close(struct fs *fs)
 {
     if (!fs)
         return;
+    fs__jobs_close(fs);
     fs__sweep_free(fs->sweep);
     arena_done(&fs->arena);
     mem_free(fs);
@@ -60,6 +64,7 @@ void fs_close(struct fs *fs)
 void fs_turn(struct fs *fs)
 {
     fs__sweep_wake(fs->sweep);
+    fs__jobs_turn(fs);
 }
 
 struct fs_counts fs_counts(const struct fs *fs)

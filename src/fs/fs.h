@@ -23,6 +23,9 @@ struct fs_options {
     struct store *store;
     struct tasks *tasks; /* NULL: removed subtrees are not swept, long commands are refused */
     const struct clock *clock;
+    /* From any thread: fs_turn() has something to do. May be NULL. */
+    void (*wake)(void *arg);
+    void *wake_arg;
 };
 
 /* Outside commits. Registers the spaces' prefixes; reads no row. */

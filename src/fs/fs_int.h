@@ -8,7 +8,7 @@
 #include "fs/path.h"
 
 struct fs_sweep;
-struct fs_jobs;
+struct fs_job;
 
 struct fs {
     struct store *store;
@@ -23,7 +23,9 @@ struct fs {
     struct arena arena;  /* of the call that runs */
     bool missing;        /* the call was refused because nothing is there */
     struct fs_sweep *sweep;
-    struct fs_jobs *jobs;
+    struct fs_job *jobs; /* in order of arrival */
+    void (*wake)(void *arg);
+    void *wake_arg;
 };
 
 /* ---- errors ---- */

@@ -30,7 +30,9 @@ enum rc landing__leave(struct landing *landing, enum rc rc)
 uint64_t landing__future_lsn(const struct landing *landing)
 {
     enum { DAY_MS = 24 * 3600 * 1000 };
-    return (clock_unix_ms(landing->options.clock) + DAY_MS) << 20;
+    uint64_t day_ahead = (clock_unix_ms(landing->options.clock) + DAY_MS) << 20;
+    uint64_t last = store_last_lsn(landing->kv->store);
+    return last > day_ahead ? last : day_ahead;
 }
 
 bool landing_lifting(struct landing *landing, bool lifting)

@@ -101,7 +101,8 @@ enum rc landing__leave(struct landing *landing, enum rc rc); /* returns rc */
 /* The key as it is here: no hook is asked. */
 enum rc landing__key_find(struct ns *ns, struct bytes name, struct key *ret_key,
                           struct err *err) NODISCARD;
-/* A version above it is an error, never a new LSN: it is more than a day ahead of the clock. */
+/* A version above it is an error, never a new LSN: it is more than a day ahead of the clock. After
+ * the clock went back our own may be so, too: what is not above them is none. */
 uint64_t landing__future_lsn(const struct landing *landing);
 void landing__waiters_wake(struct land_waiter **list);
 void landing__waiter_add(struct land_waiter **list, struct land_waiter *waiter, struct task *task);

@@ -13,10 +13,12 @@
 
 #include "base/banned.h"
 
+enum { LAND_COLUMNS_MAX = 512 }; /* fields are the clients' choice: what is added has a limit */
+
 static const struct sink_column own_column[] = {
-    {BYTES_INIT(LAND_COLUMN_VERSION), SINK_BIGINT},
-    {BYTES_INIT(LAND_COLUMN_IS_DEL), SINK_BIGINT},
-    {BYTES_INIT(LAND_COLUMN_DEL_TIME), SINK_BIGINT},
+    {.name = BYTES_INIT(LAND_COLUMN_VERSION), .type = SINK_BIGINT},
+    {.name = BYTES_INIT(LAND_COLUMN_IS_DEL), .type = SINK_BIGINT},
+    {.name = BYTES_INIT(LAND_COLUMN_DEL_TIME), .type = SINK_BIGINT},
 };
 
 /* ---- the table ---- */
@@ -62,7 +64,8 @@ static enum rc table_describe(struct shape_db *db, struct err *err)
 
 static enum rc table_make(struct shape_db *db, struct err *err)
 {
-    struct sink_column column[1 + ARRAY_LEN(own_column)] = {{db->spec->key, SINK_KEY}};
+    struct sink_column column[1 + ARRAY_LEN(own_column)] = {
+        {.name = db->spec->key, .type = SINK_KEY}};
     memcpy(column + 1, own_column, sizeof own_column);
     const struct sink_table table = {
         .name = db->spec->table, .column = column, .column_count = ARRAY_LEN(column), .version = 1};
@@ -101,20 +104,24 @@ static bool is_left_out(const struct land_field *field)
 static enum rc columns_add(struct shape_db *db, const struct slice *slice, size_t count,
                            struct err *err)
 {
-    bool added = false;
+    size_t added = 0;
     enum rc rc = RC_OK;
     for (size_t i = 0; rc == RC_OK && i < count; i++) {
         for (size_t f = slice[i].from; rc == RC_OK && f < slice[i].to; f++) {
             const struct land_field *field = &slice[i].owner->field[f];
             if (is_left_out(field) || !field->here || column_find(db->columns, field->name) > 0)
                 continue;
-            struct sink_column column = {field->name,
-                                         utf8_is_valid(field->value) ? SINK_TEXT : SINK_BLOB};
+            struct sink_column column = {
+                .name = field->name, .type = utf8_is_valid(field->value) ? SINK_TEXT : SINK_BLOB};
+            if (db->columns->column_count + added >= LAND_COLUMNS_MAX)
+                return err_set(err, RC_INVALID, "the table %.*s has %d columns, and gets no more",
+                               (int)db->spec->table.len, (const char *)db->spec->table.ptr,
+                               LAND_COLUMNS_MAX);
             rc = sink_add_column(db->sink, db->spec->table, &column, err);
-            added = true;
+            added++;
         }
     }
-    return rc == RC_OK && added ? table_describe(db, err) : rc;
+    return rc == RC_OK && added > 0 ? table_describe(db, err) : rc;
 }
 
 /* A database that does not tell apart upper and lower case has no second column for a field. */
@@ -143,6 +150,8 @@ struct columns_row {
     size_t count;
     size_t *clear; /* not set: NULL if the row was removed before */
     size_t clear_count;
+    size_t *reset; /* to be empty, but NOT NULL: their defaults */
+    size_t reset_count;
 };
 
 static void cell_add(struct columns_row *row, size_t column, struct sink_cell cell)
@@ -178,7 +187,8 @@ static void row_make(const struct sink_table *table, const struct slice *slice, 
         .key = owner->address.id,
         .column = arena_alloc_array(arena, table->column_count, sizeof *row->column),
         .cell = arena_alloc_array(arena, table->column_count, sizeof *row->cell),
-        .clear = arena_alloc_array(arena, table->column_count, sizeof *row->clear)};
+        .clear = arena_alloc_array(arena, table->column_count, sizeof *row->clear),
+        .reset = arena_alloc_array(arena, table->column_count, sizeof *row->reset)};
     cell_add(row, 0, cell_bytes(row->key));
     for (size_t i = 1; i < table->column_count; i++) {
         struct bytes name = table->column[i].name;
@@ -192,6 +202,10 @@ static void row_make(const struct sink_table *table, const struct slice *slice, 
             const struct land_field *field = field_of(slice, name);
             if (field && !is_left_out(field))
                 cell_add(row, i, field->here ? cell_bytes(field->value) : cell_null());
+            else if (table->column[i].is_automatic)
+                continue; /* assigned to, it would no longer change by itself */
+            else if (!field && slice->sweep && table->column[i].is_required)
+                row->reset[row->reset_count++] = i;
             else if (!field && slice->sweep)
                 cell_add(row, i, cell_null());
             else
@@ -204,7 +218,10 @@ static int row_columns_cmp(const struct columns_row *a, const struct columns_row
 {
     if (a->count != b->count)
         return a->count < b->count ? -1 : 1;
-    return memcmp(a->column, b->column, a->count * sizeof *a->column);
+    if (a->reset_count != b->reset_count)
+        return a->reset_count < b->reset_count ? -1 : 1;
+    int order = memcmp(a->column, b->column, a->count * sizeof *a->column);
+    return order != 0 ? order : memcmp(a->reset, b->reset, a->reset_count * sizeof *a->reset);
 }
 
 static int row_order(const void *one, const void *other)
@@ -233,7 +250,9 @@ static void rows_upsert(const struct sink_table *table, const struct columns_row
                                                       .row_count = count,
                                                       .clear = row->clear,
                                                       .clear_count = row->clear_count,
-                                                      .deleted = deleted}});
+                                                      .deleted = deleted,
+                                                      .reset = row->reset,
+                                                      .reset_count = row->reset_count}});
 }
 
 /* LAND.EXPLAIN of a table that nobody has looked at: as it would be made. One allocation, as
@@ -247,11 +266,11 @@ static void table_imagine(struct shape_db *db, const struct slice *slice)
     table->column_count = count;
     table->name = db->spec->table;
     table->version = 1;
-    table->column[0] = (struct sink_column){db->spec->key, SINK_KEY};
+    table->column[0] = (struct sink_column){.name = db->spec->key, .type = SINK_KEY};
     memcpy(table->column + 1, own_column, sizeof own_column);
     for (size_t i = own; i < count; i++)
-        table->column[i] =
-            (struct sink_column){slice->owner->field[slice->from + i - own].name, SINK_TEXT};
+        table->column[i] = (struct sink_column){
+            .name = slice->owner->field[slice->from + i - own].name, .type = SINK_TEXT};
     db->columns = table;
 }
 

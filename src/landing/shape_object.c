@@ -27,17 +27,17 @@ enum { /* columns of an object table */
        OBJECT_COLUMNS,
 };
 static struct sink_column object_column[OBJECT_COLUMNS] = {
-    [OBJECT_PRIMARY_KEY] = {BYTES_INIT("primary_key"), SINK_KEY},
-    [OBJECT_LOGIC_TYPE] = {BYTES_INIT("logic_type"), SINK_KEY},
-    [OBJECT_OWNER_ID] = {BYTES_INIT("owner_id"), SINK_KEY},
-    [OBJECT_KEY] = {BYTES_INIT("key"), SINK_KEY},
-    [OBJECT_VALUE] = {BYTES_INIT("value"), SINK_BLOB},
+    [OBJECT_PRIMARY_KEY] = {.name = BYTES_INIT("primary_key"), .type = SINK_KEY},
+    [OBJECT_LOGIC_TYPE] = {.name = BYTES_INIT("logic_type"), .type = SINK_KEY},
+    [OBJECT_OWNER_ID] = {.name = BYTES_INIT("owner_id"), .type = SINK_KEY},
+    [OBJECT_KEY] = {.name = BYTES_INIT("key"), .type = SINK_KEY},
+    [OBJECT_VALUE] = {.name = BYTES_INIT("value"), .type = SINK_BLOB},
     [OBJECT_UP_VERSION] = {BYTES_INIT(LAND_COLUMN_VERSION), SINK_BIGINT},
     [OBJECT_IS_DEL] = {BYTES_INIT(LAND_COLUMN_IS_DEL), SINK_BIGINT},
     [OBJECT_DEL_TIME] = {BYTES_INIT(LAND_COLUMN_DEL_TIME), SINK_BIGINT},
-    [OBJECT_CREATE_TIME] = {BYTES_INIT("create_time"), SINK_BIGINT},
-    [OBJECT_UPDATE_TIME] = {BYTES_INIT("update_time"), SINK_BIGINT},
-    [OBJECT_QUERY_ALL_KEY] = {BYTES_INIT("query_all_key"), SINK_KEY},
+    [OBJECT_CREATE_TIME] = {.name = BYTES_INIT("create_time"), .type = SINK_BIGINT},
+    [OBJECT_UPDATE_TIME] = {.name = BYTES_INIT("update_time"), .type = SINK_BIGINT},
+    [OBJECT_QUERY_ALL_KEY] = {.name = BYTES_INIT("query_all_key"), .type = SINK_KEY},
 };
 
 /* A row with a value, and one that is removed and keeps the value it has. */
@@ -58,8 +58,8 @@ static const enum sink_use remove_use[] = {SINK_SET, SINK_SET, SINK_SET,  SINK_S
 
 enum { OWNER_NAME, OWNER_PAIR, OWNER_VERSION, OWNER_COLUMNS };
 static struct sink_column owner_column[OWNER_COLUMNS] = {
-    [OWNER_NAME] = {BYTES_INIT("name"), SINK_KEY},
-    [OWNER_PAIR] = {BYTES_INIT("pair"), SINK_TEXT},
+    [OWNER_NAME] = {.name = BYTES_INIT("name"), .type = SINK_KEY},
+    [OWNER_PAIR] = {.name = BYTES_INIT("pair"), .type = SINK_TEXT},
     [OWNER_VERSION] = {BYTES_INIT(LAND_COLUMN_VERSION), SINK_BIGINT},
 };
 static const struct sink_table owners_table = {.name = BYTES_INIT("terrace_tables"),

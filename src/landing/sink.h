@@ -51,7 +51,7 @@ enum sink_type {              /* what a column can hold, as far as it matters to
                                */
 };
 enum {
-    SINK_COLUMNS_MAX = 512,
+    SINK_COLUMNS_MAX = 4096,  /* no database has more */
     SINK_NAME_BYTES_MAX = 64, /* of tables and columns; a limit of MySQL */
     SINK_KEY_CHARS_MAX = 512, /* characters, not bytes */
 };
@@ -59,6 +59,8 @@ enum {
 struct sink_column {
     struct bytes name;
     enum sink_type type;
+    bool is_required;  /* NOT NULL */
+    bool is_automatic; /* the database changes it with the row: ON UPDATE CURRENT_TIMESTAMP */
 };
 
 /* Column 0 is the primary key. Who looks for a table's columns by name does it byte by byte, except
@@ -100,10 +102,14 @@ struct sink_upsert {
     const struct sink_cell *cell; /* row by row */
     size_t row_count;
     /* Columns that become NULL if the row that is there has anything but 0 in `deleted`: a removed
-     * row keeps its values, and must not get them back with the one that is set now. */
+     * row keeps its values, and must not get them back with the one that is set now. Required ones
+     * take their default. */
     const size_t *clear;
     size_t clear_count;
     size_t deleted;
+    /* Columns that take their default. */
+    const size_t *reset;
+    size_t reset_count;
 };
 
 /* Sets columns of every row with an older version in which column `where` has this value: what is
@@ -167,10 +173,10 @@ enum rc sink_select(struct sink *sink, const struct sink_query *query, sink_row_
 
 /* ---- what is there ---- */
 
-/* The table as the database has it: all columns, the key first. `version` is the column named
- * up_version, 0 if there is none; `index` is 0. RC_NOT_FOUND: no such table; RC_INVALID: it has no
- * primary key of one column, more than SINK_COLUMNS_MAX columns, or an engine without transactions.
- * Free with sink_table_free(). */
+/* The table as the database has it: all columns that can be written, the key first. `version` is
+ * the column named up_version, 0 if there is none; `index` is 0. RC_NOT_FOUND: no such table;
+ * RC_INVALID: it has no primary key of one column, more than SINK_COLUMNS_MAX columns, or an engine
+ * without transactions. Free with sink_table_free(). */
 enum rc sink_describe(struct sink *sink, struct bytes name, struct sink_table **ret_table,
                       struct err *err) NODISCARD;
 void sink_table_free(struct sink_table *table); /* NULL is allowed */

@@ -69,23 +69,30 @@ enum rc sink__def_match(const struct sink_def *def, const struct sink_table *tab
 /* One allocation, so that sink_table_free() needs to know nothing of it. */
 struct sink_table *sink__def_table(const struct sink_def *def)
 {
-    size_t text_bytes = def->name.len;
-    for (size_t i = 0; i < def->decl_count; i++)
+    size_t text_bytes = def->name.len, count = 0;
+    for (size_t i = 0; i < def->decl_count; i++) {
         text_bytes += def->decl[i].name.len;
-    size_t head_bytes = sizeof(struct sink_table) + def->decl_count * sizeof(struct sink_column);
+        count += !def->decl[i].is_generated;
+    }
+    size_t head_bytes = sizeof(struct sink_table) + count * sizeof(struct sink_column);
     struct sink_table *table = mem_zalloc(head_bytes + text_bytes);
     uint8_t *text = (uint8_t *)table + head_bytes;
     table->column = (struct sink_column *)(table + 1);
-    table->column_count = def->decl_count;
+    table->column_count = count;
     memcpy(text, def->name.ptr, def->name.len);
     table->name = bytes_of(text, def->name.len);
     text += def->name.len;
     size_t next = 1;
     for (size_t i = 0; i < def->decl_count; i++) {
         const struct sink_decl *decl = &def->decl[i];
+        if (decl->is_generated)
+            continue;
         size_t place = i == def->key ? 0 : next++;
         memcpy(text, decl->name.ptr, decl->name.len);
-        table->column[place] = (struct sink_column){bytes_of(text, decl->name.len), decl->type};
+        table->column[place] = (struct sink_column){.name = bytes_of(text, decl->name.len),
+                                                    .type = decl->type,
+                                                    .is_required = !decl->is_nullable,
+                                                    .is_automatic = decl->is_automatic};
         text += decl->name.len;
         if (place && bytes_eq(decl->name, BYTES("up_version")))
             table->version = place;

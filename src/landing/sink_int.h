@@ -84,6 +84,8 @@ struct sink_decl {
     bool is_unsigned;
     bool is_padded;
     bool is_nullable;
+    bool is_generated; /* nobody can write it */
+    bool is_automatic;
     bool is_byte_ordered; /* compared as bytes: equal means identical */
     char *members;        /* of ENUM and SET: 'a','b''c' as the database writes it */
     char *declared;       /* for people */

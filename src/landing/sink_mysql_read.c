@@ -173,12 +173,14 @@ enum {
     COL_SCALE,
     COL_FRACTION,
     COL_COLLATION,
-    COL_KEY
+    COL_KEY,
+    COL_EXTRA
 };
 static const char columns_sql[] =
     "SELECT COLUMN_NAME,DATA_TYPE,COLUMN_TYPE,IS_NULLABLE,CHARACTER_MAXIMUM_LENGTH,"
     "CHARACTER_OCTET_LENGTH,NUMERIC_PRECISION,NUMERIC_SCALE,DATETIME_PRECISION,COLLATION_NAME,"
-    "COLUMN_KEY FROM information_schema.COLUMNS WHERE TABLE_SCHEMA=DATABASE() AND TABLE_NAME=?"
+    "COLUMN_KEY,EXTRA FROM information_schema.COLUMNS WHERE TABLE_SCHEMA=DATABASE() AND "
+    "TABLE_NAME=?"
     " ORDER BY ORDINAL_POSITION";
 
 static uint64_t number_of(const struct sink_cell *cell)
@@ -322,6 +324,10 @@ static enum rc add_column(void *arg, const struct sink_cell *cell, struct err *e
     struct sink_decl *decl = sink__def_add(define->def, cell[COL_NAME].bytes, declared);
     mem_free(declared);
     decl->is_nullable = is_word(&cell[COL_NULL], "YES");
+    decl->is_automatic = has_text(&cell[COL_EXTRA], "on update");
+    decl->is_generated = has_text(&cell[COL_EXTRA], "VIRTUAL") ||
+                         has_text(&cell[COL_EXTRA], "STORED") ||
+                         has_text(&cell[COL_EXTRA], "PERSISTENT");
     if (!declare_int(decl, cell) && !declare_real(decl, cell) && !declare_text(decl, cell))
         declare_rest(decl, cell);
     if (is_word(&cell[COL_KEY], "PRI")) {

@@ -50,6 +50,16 @@ static bool add_rows(const struct sql *sql, size_t row_count, size_t column_coun
     return add(sql->to, ")");
 }
 
+/* What a column is without a value. The row that would be inserted has its default: it is not among
+ * the columns that are set. */
+static bool add_cleared(const struct sql *sql, size_t column)
+{
+    if (!sql->table->column[column].is_required)
+        return add(sql->to, "NULL");
+    return sql->dialect->is_mysql ? add_column(sql, "VALUES(", column, ")")
+                                  : add_column(sql, "excluded.", column, "");
+}
+
 /* `version` is assigned last: MySQL's assignments see the ones before them. */
 static bool add_mysql_update(const struct sql *sql, const struct sink_upsert *upsert)
 {
@@ -60,8 +70,16 @@ static bool add_mysql_update(const struct sql *sql, const struct sink_upsert *up
         if (!add_column(sql, "", upsert->clear[i], "=IF((") ||
             !add_column(sql, "", version, " IS NULL OR ") ||
             !add_column(sql, "", version, "<VALUES(") || !add_column(sql, "", version, ")) AND ") ||
-            !add_column(sql, "", upsert->deleted, "<>0,NULL,") ||
-            !add_column(sql, "", upsert->clear[i], "),"))
+            !add_column(sql, "", upsert->deleted, "<>0,") || !add_cleared(sql, upsert->clear[i]) ||
+            !add_column(sql, ",", upsert->clear[i], "),"))
+            return false;
+    for (size_t i = 0; i < upsert->reset_count; i++)
+        if (!add_column(sql, "", upsert->reset[i], "=IF(") ||
+            !add_column(sql, "", version, " IS NULL OR ") ||
+            !add_column(sql, "", version, "<VALUES(") ||
+            !add_column(sql, "", version, "),VALUES(") ||
+            !add_column(sql, "", upsert->reset[i], "),") ||
+            !add_column(sql, "", upsert->reset[i], "),"))
             return false;
     for (size_t i = 1; i <= upsert->column_count; i++) {
         bool is_last = i == upsert->column_count;
@@ -84,8 +102,13 @@ static bool add_sqlite_update(const struct sql *sql, const struct sink_upsert *u
         return false;
     for (size_t i = 0; i < upsert->clear_count; i++)
         if (!add_column(sql, "", upsert->clear[i], "=CASE WHEN t.") ||
-            !add_column(sql, "", upsert->deleted, "<>0 THEN NULL ELSE t.") ||
-            !add_column(sql, "", upsert->clear[i], " END,"))
+            !add_column(sql, "", upsert->deleted, "<>0 THEN ") ||
+            !add_cleared(sql, upsert->clear[i]) ||
+            !add_column(sql, " ELSE t.", upsert->clear[i], " END,"))
+            return false;
+    for (size_t i = 0; i < upsert->reset_count; i++)
+        if (!add_column(sql, "", upsert->reset[i], "=excluded.") ||
+            !add_column(sql, "", upsert->reset[i], ","))
             return false;
     for (size_t i = 1; i < upsert->column_count; i++) {
         if (upsert->use[i] == SINK_KEEP && upsert->column[i] != sql->table->version)

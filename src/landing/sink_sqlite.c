@@ -404,7 +404,7 @@ static void declare(struct sink_decl *decl, bool is_key)
         decl->is_byte_ordered = false; /* 10 is before 9 as bytes */
 }
 
-/* Rows of PRAGMA table_xinfo: name, type, notnull, pk. */
+/* Rows of PRAGMA table_xinfo: name, type, notnull, pk, hidden (not 0: generated). */
 static enum rc read_columns(struct sink_sqlite *sqlite, sqlite3_stmt *stmt, struct sink_def *def,
                             struct err *err)
 {
@@ -420,6 +420,7 @@ static enum rc read_columns(struct sink_sqlite *sqlite, sqlite3_stmt *stmt, stru
             sink__def_add(def, bytes_of(name, strlen(name)), declared ? declared : "");
         declare(decl, is_key);
         decl->is_nullable = !is_key && sqlite3_column_int(stmt, 2) == 0;
+        decl->is_generated = sqlite3_column_int(stmt, 4) != 0;
         if (is_key)
             def->key = def->decl_count - 1;
         key_count += is_key;
@@ -465,7 +466,8 @@ static enum rc read_def(struct sink_sqlite *sqlite, struct bytes name, struct si
 {
     sqlite3_stmt *stmt;
     enum rc rc = prepare_text(
-        sqlite, "SELECT name, type, \"notnull\", pk FROM pragma_table_xinfo(?)", &stmt, err);
+        sqlite, "SELECT name, type, \"notnull\", pk, hidden FROM pragma_table_xinfo(?)", &stmt,
+        err);
     if (rc != RC_OK)
         return rc;
     struct sink_def *def = sink__def_new(name);

@@ -203,7 +203,7 @@ static enum rc frame_open(struct part_job *job, const struct batch_row *row, str
 {
     struct part *part = job->part;
     uint64_t start_ns = clock_mono_ns(part->options.clock);
-    enum rc rc = cache_put(&part->cache, row->key, frame, job->kv->now_ms, ret_batch, err);
+    enum rc rc = part_cache_put(&part->cache, row->key, frame, job->kv->now_ms, ret_batch, err);
     struct part_batch_info info = {0};
     if (rc == RC_OK)
         info = part_batch_info(*ret_batch);
@@ -223,7 +223,7 @@ enum rc batch_open(struct part_job *job, const struct batch_row *row, struct par
     uint8_t suffix[SUFFIX_BYTES];
     struct bytes frame;
     struct key key;
-    *ret_batch = cache_get(&job->part->cache, row->key, job->kv->now_ms);
+    *ret_batch = part_cache_get(&job->part->cache, row->key, job->kv->now_ms);
     if (*ret_batch)
         return RC_OK;
     enum rc rc = job_key_named(job, batch_suffix(row->number, suffix), TYPE_STRING, &key, err);

@@ -21,7 +21,7 @@ struct part *part_new(const struct part_options *options)
     part->limits = options->limits;
     part->kv = options->kv;
     buf_init(&part->frame, PART_FRAME_BYTES_MAX);
-    cache_init(&part->cache, part->limits.cache_bytes, part->limits.cache_ttl_ms);
+    part_cache_init(&part->cache, part->limits.cache_bytes, part->limits.cache_ttl_ms);
     buf_init(&part->json, STORE_VALUE_BYTES_MAX);
     part->kv->own = (struct kv_own){
         .prefix = BYTES(PART_PREFIX),
@@ -37,7 +37,7 @@ void part_free(struct part *part)
         return;
     packer_free(part->packer);
     part->kv->own = (struct kv_own){0};
-    cache_done(&part->cache);
+    part_cache_done(&part->cache);
     buf_done(&part->frame);
     buf_done(&part->json);
     mem_free(part);
@@ -46,7 +46,7 @@ void part_free(struct part *part)
 void part_limits_set(struct part *part, const struct part_limits *limits)
 {
     part->limits = *limits;
-    cache_limit(&part->cache, limits->cache_bytes, limits->cache_ttl_ms);
+    part_cache_limit(&part->cache, limits->cache_bytes, limits->cache_ttl_ms);
     packer_look(part->packer);
 }
 

@@ -2,7 +2,7 @@
 #pragma once
 
 #include "partition/batches.h"
-#include "partition/cache.h"
+#include "partition/batch_cache.h"
 #include "partition/part.h"
 
 struct packer;
@@ -14,7 +14,7 @@ struct part {
     struct kv *kv;
     struct buf json;  /* a record in construction */
     struct buf frame; /* a frame in construction */
-    struct cache cache;
+    struct part_cache cache;
     struct packer *packer;
     struct part_census *census; /* those under way */
     struct part_watch watch;

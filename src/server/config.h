@@ -92,6 +92,12 @@ struct config {
 
     /* tiles */
     struct config_list tile_types; /* "imagery=1" */
+    char *tile_sqlite, *tile_kv;   /* directories of shards; "": none */
+    bool tile_clear;
+    uint32_t tile_batch;
+    uint64_t tile_interval_ms;
+    uint64_t tile_cache_bytes;
+    uint32_t tile_open_shards;
 
     /* partitions */
     uint32_t part_batch;

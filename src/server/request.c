@@ -51,6 +51,7 @@ void server__request_free(struct request *request)
     struct server *server = request->conn->server;
     server__ears_free(server, &request->listening);
     land_waiter_end(&request->land);
+    tile_waiter_end(request->conn->server->tiles, &request->tile);
     if (request->state)
         request->state_free(request->state);
     ahead_forget(request);
@@ -255,9 +256,12 @@ static void request_settle(struct request *request, size_t effects, enum rc rc)
          * would be here before the lift, and it would run again for nothing. */
         if (landing_wait(server->landing, &request->land, &request->task))
             task_wait_event(&request->task);
+        else if (tiles_wait(server->tiles, &request->tile, &request->task))
+            task_wait_event(&request->task);
         else
             request_want(request);
     } else if (rc != RC_WAIT) {
+        tile_waiter_end(server->tiles, &request->tile);
         server__ears_free(server, &request->listening); /* it has what it waited for */
         request->blocked = false;
     } else if (conn->paused) {
@@ -295,6 +299,7 @@ static enum rc request_run(struct task *task, struct store *store, struct err *e
     uint64_t start_ns = clock_mono_ns(server->clock);
     size_t effects = server->effects.buf.len;
     landing_run_begin(server->landing, &request->land);
+    tiles_run_begin(server->tiles);
     server->collecting = true; /* the turn's: they leave in the order of commits */
     enum rc rc = server__dispatch(&ctx);
     server->collecting = false;
@@ -304,6 +309,8 @@ static enum rc request_run(struct task *task, struct store *store, struct err *e
     if (rc == RC_OK && request->reply.failed)
         rc = err_set(err, RC_NOMEM, "could not allocate memory for the reply");
     request_settle(request, effects, rc);
+    if (rc == RC_WAIT && conn->eof)
+        server__conn_touch(conn); /* it left before this was known to take long */
     return rc;
 }
 

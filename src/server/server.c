@@ -17,6 +17,7 @@ enum {
     DESCRIPTORS_KEPT = 400, /* for the store: its engine may hold 256 files open */
     CRON_MS = 100,
     DRAIN_MS_MAX = 5 * 1000,
+    TILES_MS_MAX = 30 * 1000,
     FLUSH_MS_MAX = 30 * 1000,
 };
 #define NS_A_MS UINT64_C(1000000)
@@ -160,6 +161,13 @@ static enum rc tiles_start(struct server *server, struct err *err)
                                               .clock = server->clock,
                                               .types = (const char *const *)config->tile_types.text,
                                               .type_count = config->tile_types.count,
+                                              .sqlite_dir = config->tile_sqlite,
+                                              .kv_dir = config->tile_kv,
+                                              .clear = config->tile_clear,
+                                              .batch_count = config->tile_batch,
+                                              .interval_ms = config->tile_interval_ms,
+                                              .cache_bytes = config->tile_cache_bytes,
+                                              .open_shards = config->tile_open_shards,
                                               .wake = loop_wake,
                                               .wake_arg = server->loop},
                       &server->tiles, err);
@@ -225,7 +233,9 @@ enum rc server_new(const struct server_options *options, struct server **ret_ser
     if (rc == RC_OK)
         rc = fs_open(&(struct fs_options){.store = server->store,
                                           .tasks = server->tasks,
-                                          .clock = server->clock},
+                                          .clock = server->clock,
+                                          .wake = loop_wake,
+                                          .wake_arg = server->loop},
                      &server->fs, err);
     if (rc == RC_OK)
         rc = tiles_start(server, err);
@@ -365,6 +375,8 @@ static enum rc server_turn(struct server *server, uint64_t timeout_ns, struct er
     if (tasks_turn(server->tasks))
         server->busy = true;
     landing_turn(server->landing);
+    if (tiles_turn(server->tiles))
+        server->busy = true;
     fs_turn(server->fs);
     if (server->flush_asked || server->evict_asked)
         asked_do(server);
@@ -399,6 +411,22 @@ static enum rc server_drain(struct server *server, struct err *err)
     return RC_OK;
 }
 
+/* What is not persisted stays in the store: the next start goes on. */
+static enum rc server_tiles(struct server *server, struct err *err)
+{
+    uint64_t end_ns = clock_mono_ns(server->clock) + TILES_MS_MAX * NS_A_MS;
+    while (!tiles_drained(server->tiles)) {
+        if (clock_mono_ns(server->clock) >= end_ns || server->signal_count >= 2) {
+            log_warn("not all tiles were persisted; the next start goes on");
+            return RC_OK;
+        }
+        enum rc rc = server_turn(server, 100 * NS_A_MS, err);
+        if (rc != RC_OK)
+            return rc;
+    }
+    return RC_OK;
+}
+
 /* What is flushed need not be read from the journal by the next start. */
 static enum rc server_flush(struct server *server, struct err *err)
 {
@@ -428,6 +456,8 @@ enum rc server_run(struct server *server, struct err *err)
         return rc;
     log_info("stopping: finishing requests, then flushing");
     rc = server_drain(server, err);
+    if (rc == RC_OK)
+        rc = server_tiles(server, err);
     if (rc != RC_OK)
         return rc;
     return server_flush(server, err);

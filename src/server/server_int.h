@@ -165,6 +165,7 @@ struct request { /* a command that waits */
     bool unblock_error;      /* CLIENT UNBLOCK ... ERROR */
     unsigned step;           /* of a command that waits several times */
     struct land_waiter land; /* for a lift, or a lander's pass */
+    struct tile_waiter tile; /* for shards */
     void *state;             /* of a command that goes on in many commits; NULL: none */
     void (*state_free)(void *state);
 };

@@ -76,11 +76,10 @@ enum rc tile_meta_get(struct tiles *tiles, struct tile_type *type, uint64_t pack
 {
     uint64_t anchor = tilekey_anchor(packed);
     struct bytes row;
-    bool gone;
     (void)tiles;
     enum rc rc = kind_check(type, err);
     if (rc == RC_OK)
-        rc = tile__row_find(type, (struct tilekey){.packed = anchor}, &row, &gone, err);
+        rc = tile__find(type, (struct tilekey){.packed = anchor}, &row, err);
     return rc == RC_OK ? row_decode(row, anchor, ret_found, err) : rc;
 }
 

@@ -10,7 +10,11 @@
 
 #include "base/banned.h"
 
-enum { ROW_KEPT_BYTES = 64 * 1024, ROW_BYTES_MAX = TILE_HEADER_BYTES_MAX + TILE_DATA_BYTES_MAX };
+enum {
+    ROW_KEPT_BYTES = 64 * 1024,
+    ROW_BYTES_MAX = TILE_HEADER_BYTES_MAX + TILE_DATA_BYTES_MAX,
+    READERS = 2,
+};
 
 /* ---- life ---- */
 
@@ -33,6 +37,37 @@ static void databases_bind(struct tiles *tiles)
     }
 }
 
+static bool has_shards(const struct tiles *tiles)
+{
+    for (size_t i = 0; i < tiles->type_count; i++)
+        if (tiles->type[i].shards)
+            return true;
+    return false;
+}
+
+static enum rc shards_open(struct tiles *tiles, struct err *err)
+{
+    const struct tiles_options *options = &tiles->options;
+    if (!has_shards(tiles))
+        return RC_OK;
+    for (size_t i = 0; i < tiles->type_count; i++) {
+        struct shard_table *table = &tiles->pool_type[i].table;
+        memcpy(table->name, tiles->type[i].name, sizeof table->name);
+        table->kind = tiles->type[i].kind;
+    }
+    tiles->pool = pool_new(&(struct pool_options){.sqlite_dir = options->sqlite_dir,
+                                                  .kv_dir = options->kv_dir,
+                                                  .open_count_max = options->open_shards,
+                                                  .clock = options->clock,
+                                                  .types = tiles->pool_type});
+    enum rc rc = workers_new(&(struct workers_options){.pool = tiles->pool,
+                                                       .reader_count = READERS,
+                                                       .wake = options->wake,
+                                                       .wake_arg = options->wake_arg},
+                             &tiles->workers, err);
+    return rc == RC_OK ? persist_new(tiles, &tiles->persist, err) : rc;
+}
+
 enum rc tiles_open(const struct tiles_options *options, struct tiles **ret_tiles, struct err *err)
 {
     struct tiles *tiles = mem_zalloc(sizeof *tiles);
@@ -40,11 +75,14 @@ enum rc tiles_open(const struct tiles_options *options, struct tiles **ret_tiles
     tiles->kv = options->kv;
     tiles->store = options->kv->store;
     buf_init(&tiles->row, ROW_BYTES_MAX);
+    cache_init(&tiles->cache, tiles, options->cache_bytes);
     enum rc rc = prefixes_open(tiles, err);
     if (rc == RC_OK)
         rc = tiles__types_parse(tiles, err);
     if (rc == RC_OK)
         rc = tiles__types_bind(tiles, err);
+    if (rc == RC_OK)
+        rc = shards_open(tiles, err);
     if (rc != RC_OK) {
         tiles_close(tiles);
         return rc;
@@ -65,8 +103,22 @@ void tiles_close(struct tiles *tiles)
             ns->is_tile = NULL;
         }
     }
+    workers_free(tiles->workers);
+    persist_free(tiles->persist);
+    cache_done(&tiles->cache);
+    tiles__scans_end(tiles);
+    pool_free(tiles->pool);
     buf_done(&tiles->row);
     mem_free(tiles);
+}
+
+bool tiles_turn(struct tiles *tiles)
+{
+    if (!tiles->workers)
+        return false;
+    cache_turn(&tiles->cache);
+    bool woken = workers_turn(tiles->workers);
+    return persist_turn(tiles->persist) || woken;
 }
 
 /* ---- rows and marks ---- */
@@ -82,10 +134,21 @@ static enum rc mark_put(struct tile_type *type, const struct tile_suffix *suffix
                      err);
 }
 
+/* Whatever becomes of the commit: a shard is asked once more, a pass finds nothing. */
+static void change_note(struct tile_type *type, struct tilekey key)
+{
+    struct tiles *tiles = type->tiles;
+    if (!tiles->persist)
+        return;
+    cache_forget(&tiles->cache, type, key);
+    persist_marked(tiles->persist);
+}
+
 enum rc tile__row_put(struct tile_type *type, struct tilekey key, struct bytes row,
                       uint64_t data_bytes, struct err *err)
 {
     struct tile_suffix suffix = tile__suffix(type, key);
+    change_note(type, key);
     enum rc rc =
         store_put(type->tiles->store, tile__rows(type), tile__suffix_bytes(&suffix), row, err);
     return rc == RC_OK ? mark_put(type, &suffix, TILE_MARK_SET, data_bytes, err) : rc; /* (1) */
@@ -103,6 +166,7 @@ enum rc tile__row_del(struct tile_type *type, struct tilekey key, struct err *er
 {
     struct tile_suffix suffix = tile__suffix(type, key);
     struct store *store = type->tiles->store;
+    change_note(type, key);
     enum rc rc = row_delete(store, tile__rows(type), tile__suffix_bytes(&suffix), err);
     if (rc != RC_OK)
         return rc;
@@ -121,16 +185,35 @@ enum rc tile__row_find(struct tile_type *type, struct tilekey key, struct bytes 
     *ret_gone = type->shards == 0;
     enum rc rc =
         store_get(store, tile__rows(type), tile__suffix_bytes(&suffix), ret_row, err); /* (2) */
-    if (LIKELY(rc != RC_NOT_FOUND) || type->shards == 0)
+    if (LIKELY(rc == RC_OK) || type->shards == 0 || (rc != RC_NOT_FOUND && rc != RC_COLD))
         return rc;
+    bool cold = rc == RC_COLD; /* without a mark the shards have what the row has */
     rc = store_get(store, tile__marks(type), tile__suffix_bytes(&suffix), &value, err);
     if (rc != RC_OK)
         return rc;
     rc = tile__mark_decode(value, &mark, err);
     if (rc == RC_OK && mark.op == TILE_MARK_SET)
-        return err_set(err, RC_CORRUPT, "a tile is marked, but it is not there");
+        return cold ? RC_COLD : err_set(err, RC_CORRUPT, "a tile is marked, but it is not there");
     *ret_gone = true;
     return rc == RC_OK ? RC_NOT_FOUND : rc;
+}
+
+enum rc tile__find(struct tile_type *type, struct tilekey key, struct bytes *ret_row,
+                   struct err *err)
+{
+    struct cache *cache = &type->tiles->cache;
+    struct cache_answer answer;
+    bool gone;
+    enum rc rc = type->shards ? cache_peek(cache, type, key, &answer) : RC_COLD;
+    if (rc == RC_COLD) {
+        rc = tile__row_find(type, key, ret_row, &gone, err);
+        if (rc != RC_NOT_FOUND || gone)
+            return rc;
+        rc = cache_find(cache, type, key, false, &answer, err);
+    }
+    if (rc == RC_OK)
+        *ret_row = answer.row;
+    return rc;
 }
 
 /* ---- tiles ---- */
@@ -176,11 +259,10 @@ enum rc tile_get(struct tiles *tiles, struct tile_type *type, struct tilekey key
                  struct tile_found *ret_found, struct err *err)
 {
     struct bytes row;
-    bool gone;
     (void)tiles;
     enum rc rc = kind_check(type, err);
     if (rc == RC_OK)
-        rc = tile__row_find(type, key, &row, &gone, err);
+        rc = tile__find(type, key, &row, err);
     return rc == RC_OK ? found_decode(row, key, ret_found, err) : rc;
 }
 
@@ -202,23 +284,104 @@ enum rc tile_del(struct tiles *tiles, struct tile_type *type, struct tilekey key
     return tile__row_del(type, key, err);
 }
 
-/* The newest row of the tile that is not after key.ms. */
-enum rc tile_get_at(struct tiles *tiles, struct tile_type *type, struct tilekey key,
-                    struct tile_found *ret_found, struct err *err)
+enum rc tile_drop(struct tiles *tiles, struct tile_type *type, struct tilekey key, struct err *err)
+{
+    (void)tiles;
+    return tile__row_del(type, key, err);
+}
+
+/* ---- for people ---- */
+
+void tile_type_stats(const struct tile_type *type, struct tile_stats *ret_stats)
+{
+    static const char *const names[] = {"none", "sqlite", "kv", "sqlite kv"};
+    struct store_group_state marks = store_group_state(type->tiles->store, tile__marks(type));
+    *ret_stats = (struct tile_stats){.pending = marks.row_count,
+                                     .pending_is_all = !marks.known || marks.complete,
+                                     .shards = names[type->shards]};
+}
+
+void tiles_stats(const struct tiles *tiles, struct tiles_stats *ret_stats)
+{
+    *ret_stats = (struct tiles_stats){.cache_bytes = tiles->cache.bytes,
+                                      .cache_hits = tiles->cache.hits,
+                                      .cache_misses = tiles->cache.misses,
+                                      .shard_reads = tiles->cache.reads,
+                                      .shard_read_failures = tiles->cache.failures};
+    if (!tiles->persist)
+        return;
+    const struct persist_stats *persist = persist_stats(tiles->persist);
+    ret_stats->persisted = persist->persisted;
+    ret_stats->removed = persist->removed;
+    ret_stats->batches = persist->batches;
+    ret_stats->failures = persist->failures;
+    ret_stats->set_aside = persist->set_aside;
+    ret_stats->write_ns = persist->write_ns;
+}
+
+/* ---- the newest not after a time ---- */
+
+/* In the store. RC_NOT_FOUND. */
+static enum rc row_at(struct tile_type *type, struct tilekey key, struct bytes *ret_row,
+                      struct tilekey *ret_key, struct err *err)
 {
     CLEANUP(store_walk_done) struct store_walk walk;
     struct tile_suffix suffix = tile__suffix(type, key);
-    struct bytes at, row;
-    struct tilekey there;
-    if (type->kind != TILE_TM)
-        return err_set(err, RC_INVALID, "tiles of type %s have no time", type->name);
-    store_walk_init(&walk, tiles->store, tile__rows(type), true);
+    struct bytes at;
+    store_walk_init(&walk, type->tiles->store, tile__rows(type), true);
     enum rc rc = store_walk_seek(&walk, tile__suffix_bytes(&suffix), err);
     if (rc == RC_OK)
-        rc = store_walk_next(&walk, &at, &row, err);
+        rc = store_walk_next(&walk, &at, ret_row, err);
     if (rc != RC_OK)
         return rc;
-    if (!tilekey_get(at, true, &there))
+    if (!tilekey_get(at, true, ret_key))
         return err_set(err, RC_CORRUPT, "the key of a stored tile is damaged");
-    return there.packed == key.packed ? found_decode(row, there, ret_found, err) : RC_NOT_FOUND;
+    return ret_key->packed == key.packed ? RC_OK : RC_NOT_FOUND;
+}
+
+/* In the shards: the newest that no mark hides. */
+static enum rc shard_at(struct tile_type *type, struct tilekey key, struct cache_answer *ret_answer,
+                        struct err *err)
+{
+    struct tiles *tiles = type->tiles;
+    struct bytes mark;
+    for (;;) {
+        enum rc rc = cache_find(&tiles->cache, type, key, true, ret_answer, err);
+        if (rc != RC_OK)
+            return rc;
+        struct tile_suffix suffix = tile__suffix(type, ret_answer->key);
+        rc = store_get(tiles->store, tile__marks(type), tile__suffix_bytes(&suffix), &mark, err);
+        if (rc == RC_NOT_FOUND)
+            return RC_OK;
+        if (rc != RC_OK)
+            return rc;
+        if (ret_answer->key.ms == 0)
+            return RC_NOT_FOUND;
+        key.ms = ret_answer->key.ms - 1;
+    }
+}
+
+enum rc tile_get_at(struct tiles *tiles, struct tile_type *type, struct tilekey key,
+                    struct tile_found *ret_found, struct err *err)
+{
+    struct cache_answer answer;
+    struct tilekey there;
+    struct bytes row;
+    (void)tiles;
+    if (type->kind != TILE_TM)
+        return err_set(err, RC_INVALID, "tiles of type %s have no time", type->name);
+    enum rc in_store = row_at(type, key, &row, &there, err);
+    if (in_store != RC_OK && in_store != RC_NOT_FOUND)
+        return in_store;
+    if (type->shards == 0 || (in_store == RC_OK && there.ms == key.ms))
+        return in_store == RC_OK ? found_decode(row, there, ret_found, err) : in_store;
+    enum rc rc = shard_at(type, key, &answer, err);
+    if (rc != RC_OK && rc != RC_NOT_FOUND)
+        return rc;
+    if (rc == RC_OK && (in_store != RC_OK || answer.key.ms > there.ms))
+        return found_decode(answer.row, answer.key, ret_found, err);
+    if (in_store != RC_OK)
+        return RC_NOT_FOUND;
+    rc = row_at(type, key, &row, &there, err); /* the look at a mark may have moved it */
+    return rc == RC_OK ? found_decode(row, there, ret_found, err) : rc;
 }

@@ -139,6 +139,8 @@ struct tile_scan_options {
     struct tilekey after; /* keys behind this one */
     uint32_t count_max;   /* of a page */
     int status;           /* TILE_META: of this status only; -1: of any */
+    bool counting;        /* no page: tile_scan_counted() */
+    bool bytes;           /* counting: those of data as well */
 };
 struct tile_scan_row {
     struct tilekey key;
@@ -154,17 +156,59 @@ void tile_scan_free(void *scan); /* NULL is allowed */
 enum rc tile_scan_step(struct tile_scan *scan, struct task *task, struct err *err) NODISCARD;
 const struct tile_scan_row *tile_scan_rows(const struct tile_scan *scan, size_t *ret_count,
                                            bool *ret_more);
-/* The page behind this one. */
+/* The page behind this one, which has rows. */
 void tile_scan_next(struct tile_scan *scan);
+struct tile_counted {
+    uint64_t count, bytes;
+    uint64_t by_status[TILE_STATUS_COUNT]; /* TILE_META */
+};
+struct tile_counted tile_scan_counted(const struct tile_scan *scan);
+/* Inside a commit: removes what a scan has found, without looking. */
+enum rc tile_drop(struct tiles *tiles, struct tile_type *type, struct tilekey key,
+                  struct err *err) NODISCARD;
+
+/* ---- providers: what a tile's provider id stands for ---- */
+
+/* The JSON of a dbroot: {"124": "copyright", "125": {"copyright": "..."}}, or a list of
+ * {"provider_id": 124, "copyright": "..."}, perhaps as "providers" of an object. Replaces all. */
+enum rc tile_provider_load(struct tiles *tiles, struct bytes json, uint64_t *ret_count,
+                           struct err *err) NODISCARD;
+/* RC_NOT_FOUND. */
+enum rc tile_provider_get(struct tiles *tiles, uint64_t id, struct bytes *ret_text,
+                          struct err *err) NODISCARD;
+enum rc tile_provider_set(struct tiles *tiles, uint64_t id, struct bytes text,
+                          struct err *err) NODISCARD;
+/* fn for every provider, by its number. */
+enum rc tile_provider_list(struct tiles *tiles,
+                           void (*fn)(void *arg, uint64_t id, struct bytes text), void *arg,
+                           struct err *err) NODISCARD;
+
+/* ---- for people ---- */
+
+struct tile_stats {
+    uint64_t pending; /* marks in memory */
+    bool pending_is_all;
+    const char *shards; /* "sqlite", "kv", "sqlite kv", "none" */
+};
+void tile_type_stats(const struct tile_type *type, struct tile_stats *ret_stats);
+struct tiles_stats {
+    uint64_t persisted, removed, batches, failures, set_aside, write_ns;
+    uint64_t cache_bytes, cache_hits, cache_misses, shard_reads, shard_read_failures;
+};
+void tiles_stats(const struct tiles *tiles, struct tiles_stats *ret_stats);
 
 /* ---- waiting ---- */
 
 /* What a command waits for; embedded by its owner, zeroed before use. */
 struct tile_waiter {
     struct task *task;
-    struct tile_want *wants; /* what it asked for and holds until it ends */
-    size_t pending_count;    /* that have not been answered */
+    struct tile_want *wants;         /* what it asked for and holds until it ends */
+    size_t pending_count;            /* that have not been answered */
+    struct tile_waiter **round_list; /* of tiles_sync_wait() */
+    struct tile_waiter *round_prev, *round_next;
 };
+/* Before each run of a command that may wait. */
+void tiles_run_begin(struct tiles *tiles);
 /* After RC_COLD: true if a shard has to be read; the task is woken when everything that the run
  * asked for is there. The caller tells the task to wait: task_wait_event(). */
 bool tiles_wait(struct tiles *tiles, struct tile_waiter *waiter, struct task *task);
@@ -177,5 +221,7 @@ void tile_waiter_end(struct tiles *tiles, struct tile_waiter *waiter);
 void tiles_sync_ask(struct tiles *tiles, uint64_t lsn);
 /* Everything up to the LSN is in the shards. */
 bool tiles_is_synced(const struct tiles *tiles, uint64_t lsn);
-const char *
-tiles_trouble(const struct tiles *tiles); /* why the last pass failed; NULL: it did not */
+/* The task is woken at the end of the next round, good or bad; only if there are shards. */
+void tiles_sync_wait(struct tiles *tiles, struct tile_waiter *waiter, struct task *task);
+uint64_t tiles_failed_rounds(const struct tiles *tiles); /* since the start */
+const char *tiles_trouble(const struct tiles *tiles);    /* of the last round; NULL: it went well */

@@ -10,8 +10,9 @@
  * that wrote it. */
 #pragma once
 
-#include "base/table.h"
+#include "tile/cache.h"
 #include "tile/tile.h"
+#include "tile/worker.h"
 
 enum tile_mark_op { /* on disk: append, never renumber */
                     TILE_MARK_SET = 'S',
@@ -45,6 +46,8 @@ struct tile_type {
     uint32_t db;
 };
 
+struct persist;
+
 struct tiles {
     struct tiles_options options;
     struct kv *kv;
@@ -53,6 +56,13 @@ struct tiles {
     struct tile_type type[TILE_TYPES_MAX];
     size_t type_count;
     struct buf row; /* a row in construction */
+    /* Shards; all NULL where none are configured. */
+    struct pool_type pool_type[TILE_TYPES_MAX];
+    struct pool *pool;
+    struct workers *workers;
+    struct persist *persist;
+    struct cache cache;
+    struct tile_scan *scans;
 };
 
 /* A key as a suffix. */
@@ -89,6 +99,12 @@ static inline struct store_group tile__own(const struct tiles *tiles)
     return (struct store_group){.prefix = tiles->meta, .key = BYTES(".")};
 }
 
+/* The kind of shards that is read; only if there are any. */
+static inline const struct shard_ops *tile__reads(const struct tile_type *type)
+{
+    return type->complete & TILE_SHARDS_SQLITE ? &shard_sqlite_ops : &shard_lmdb_ops;
+}
+
 /* types.c */
 enum rc tiles__types_parse(struct tiles *tiles, struct err *err) NODISCARD;
 enum rc tiles__types_bind(struct tiles *tiles, struct err *err) NODISCARD; /* runs turns */
@@ -100,11 +116,30 @@ size_t tile__mark_put(const struct tile_mark *mark, uint8_t to[TILE_MARK_BYTES_M
 enum rc tile__mark_decode(struct bytes bytes, struct tile_mark *ret_mark,
                           struct err *err) NODISCARD;
 
+/* scan.c */
+void tiles__scans_end(struct tiles *tiles); /* the workers have ended */
+
+/* persist.c */
+enum rc persist_new(struct tiles *tiles, struct persist **ret_persist, struct err *err) NODISCARD;
+void persist_free(struct persist *persist);   /* the workers have ended; NULL is allowed */
+void persist_marked(struct persist *persist); /* something has changed */
+bool persist_turn(struct persist *persist);   /* between turns; true: its task runs again */
+void persist__waiter_end(struct tile_waiter *waiter);
+struct persist_stats {
+    uint64_t persisted, removed, batches, failures; /* since the start */
+    uint64_t set_aside;                             /* damaged shards */
+    uint64_t write_ns;
+};
+const struct persist_stats *persist_stats(const struct persist *persist);
+
 /* tile.c */
 /* The row as it is in the store. RC_NOT_FOUND: neither row nor mark says anything; shards may. With
  * *ret_gone it is known that there is none. */
 enum rc tile__row_find(struct tile_type *type, struct tilekey key, struct bytes *ret_row,
                        bool *ret_gone, struct err *err) NODISCARD;
+/* In the store, or in the shards. */
+enum rc tile__find(struct tile_type *type, struct tilekey key, struct bytes *ret_row,
+                   struct err *err) NODISCARD;
 enum rc tile__row_put(struct tile_type *type, struct tilekey key, struct bytes row,
                       uint64_t data_bytes, struct err *err) NODISCARD;
 enum rc tile__row_del(struct tile_type *type, struct tilekey key, struct err *err) NODISCARD;

@@ -24,13 +24,17 @@ enum {
     COLUMNS = 11,
 };
 
-static struct sink_column columns[COLUMNS] = {
-    {BYTES("primary_key"), SINK_KEY},    {BYTES("logic_type"), SINK_KEY},
-    {BYTES("owner_id"), SINK_KEY},       {BYTES("key"), SINK_KEY},
-    {BYTES("value"), SINK_BLOB},         {BYTES("up_version"), SINK_BIGINT},
-    {BYTES("is_del"), SINK_BIGINT},      {BYTES("del_time"), SINK_BIGINT},
-    {BYTES("create_time"), SINK_BIGINT}, {BYTES("update_time"), SINK_BIGINT},
-    {BYTES("query_all_key"), SINK_KEY}};
+static struct sink_column columns[COLUMNS] = {{.name = BYTES("primary_key"), .type = SINK_KEY},
+                                              {.name = BYTES("logic_type"), .type = SINK_KEY},
+                                              {.name = BYTES("owner_id"), .type = SINK_KEY},
+                                              {.name = BYTES("key"), .type = SINK_KEY},
+                                              {.name = BYTES("value"), .type = SINK_BLOB},
+                                              {.name = BYTES("up_version"), .type = SINK_BIGINT},
+                                              {.name = BYTES("is_del"), .type = SINK_BIGINT},
+                                              {.name = BYTES("del_time"), .type = SINK_BIGINT},
+                                              {.name = BYTES("create_time"), .type = SINK_BIGINT},
+                                              {.name = BYTES("update_time"), .type = SINK_BIGINT},
+                                              {.name = BYTES("query_all_key"), .type = SINK_KEY}};
 static const struct sink_table table = {
     .name = BYTES("app_eu"), .column = columns, .column_count = COLUMNS, .version = 5, .index = 10};
 

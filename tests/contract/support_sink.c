@@ -13,17 +13,17 @@
 enum { FIX_CELLS_MAX = 4096, FIX_COLUMNS_MAX = 64, FIX_TEXT_BYTES_MAX = 256 * 1024 * 1024 };
 
 static struct sink_column object_columns[OBJ_COLUMNS] = {
-    [OBJ_KEY] = {BYTES("primary_key"), SINK_KEY},
-    [OBJ_LOGIC] = {BYTES("logic_type"), SINK_TEXT},
-    [OBJ_OWNER] = {BYTES("owner_id"), SINK_TEXT},
-    [OBJ_FIELD] = {BYTES("key"), SINK_TEXT},
-    [OBJ_VALUE] = {BYTES("value"), SINK_BLOB},
-    [OBJ_VERSION] = {BYTES("up_version"), SINK_BIGINT},
-    [OBJ_IS_DEL] = {BYTES("is_del"), SINK_BIGINT},
-    [OBJ_DEL_TIME] = {BYTES("del_time"), SINK_BIGINT},
-    [OBJ_CREATE_TIME] = {BYTES("create_time"), SINK_BIGINT},
-    [OBJ_UPDATE_TIME] = {BYTES("update_time"), SINK_BIGINT},
-    [OBJ_ALL] = {BYTES("query_all_key"), SINK_KEY},
+    [OBJ_KEY] = {.name = BYTES("primary_key"), .type = SINK_KEY},
+    [OBJ_LOGIC] = {.name = BYTES("logic_type"), .type = SINK_TEXT},
+    [OBJ_OWNER] = {.name = BYTES("owner_id"), .type = SINK_TEXT},
+    [OBJ_FIELD] = {.name = BYTES("key"), .type = SINK_TEXT},
+    [OBJ_VALUE] = {.name = BYTES("value"), .type = SINK_BLOB},
+    [OBJ_VERSION] = {.name = BYTES("up_version"), .type = SINK_BIGINT},
+    [OBJ_IS_DEL] = {.name = BYTES("is_del"), .type = SINK_BIGINT},
+    [OBJ_DEL_TIME] = {.name = BYTES("del_time"), .type = SINK_BIGINT},
+    [OBJ_CREATE_TIME] = {.name = BYTES("create_time"), .type = SINK_BIGINT},
+    [OBJ_UPDATE_TIME] = {.name = BYTES("update_time"), .type = SINK_BIGINT},
+    [OBJ_ALL] = {.name = BYTES("query_all_key"), .type = SINK_KEY},
 };
 const struct sink_table sink_fix_object = {.name = BYTES("app_eu"),
                                            .column = object_columns,
@@ -32,11 +32,11 @@ const struct sink_table sink_fix_object = {.name = BYTES("app_eu"),
                                            .index = OBJ_ALL};
 
 static struct sink_column small_columns[SMALL_COLUMNS] = {
-    [SMALL_K] = {BYTES("k"), SINK_KEY},
-    [SMALL_V] = {BYTES("v"), SINK_BLOB},
-    [SMALL_VERSION] = {BYTES("up_version"), SINK_BIGINT},
-    [SMALL_MADE] = {BYTES("made"), SINK_BIGINT},
-    [SMALL_OWNER] = {BYTES("owner"), SINK_KEY},
+    [SMALL_K] = {.name = BYTES("k"), .type = SINK_KEY},
+    [SMALL_V] = {.name = BYTES("v"), .type = SINK_BLOB},
+    [SMALL_VERSION] = {.name = BYTES("up_version"), .type = SINK_BIGINT},
+    [SMALL_MADE] = {.name = BYTES("made"), .type = SINK_BIGINT},
+    [SMALL_OWNER] = {.name = BYTES("owner"), .type = SINK_KEY},
 };
 const struct sink_table sink_fix_small = {.name = BYTES("small"),
                                           .column = small_columns,

@@ -497,11 +497,11 @@ TEST(a_value_of_16_mib_lands_whole)
 static void odd_names(struct sink_fix *fix)
 {
     static struct sink_column columns[] = {
-        {BYTES("k\"`'; DROP TABLE x"), SINK_KEY},
-        {BYTES("\xe6\xbc\xa2 ?"), SINK_TEXT},
-        {BYTES("select"), SINK_BIGINT},
-        {BYTES("a.b"), SINK_KEY},
-        {BYTES("%s\\"), SINK_BLOB},
+        {.name = BYTES("k\"`'; DROP TABLE x"), .type = SINK_KEY},
+        {.name = BYTES("\xe6\xbc\xa2 ?"), .type = SINK_TEXT},
+        {.name = BYTES("select"), .type = SINK_BIGINT},
+        {.name = BYTES("a.b"), .type = SINK_KEY},
+        {.name = BYTES("%s\\"), .type = SINK_BLOB},
     };
     const struct sink_table table = {.name = BYTES("t`\"'/.--\xc3\xa4"),
                                      .column = columns,
@@ -539,8 +539,9 @@ static void bad_names(struct sink_fix *fix)
 {
     static const struct bytes names[] = {BYTES(""), BYTES("a\0b"), BYTES("\xff"), BYTES("a "),
                                          BYTES("\xf0\x9f\x98\x80")};
-    static struct sink_column columns[3] = {
-        {BYTES("k"), SINK_KEY}, {BYTES("up_version"), SINK_BIGINT}, {BYTES("K"), SINK_TEXT}};
+    static struct sink_column columns[3] = {{.name = BYTES("k"), .type = SINK_KEY},
+                                            {.name = BYTES("up_version"), .type = SINK_BIGINT},
+                                            {.name = BYTES("K"), .type = SINK_TEXT}};
     struct sink_table table = {
         .name = BYTES("t"), .column = columns, .column_count = 3, .version = 1};
     char name[SINK_NAME_BYTES_MAX + 1];
@@ -549,7 +550,7 @@ static void bad_names(struct sink_fix *fix)
     for (size_t i = 0; i < ARRAY_LEN(names); i++) {
         table.name = names[i];
         ASSERT_RC(sink_create(fix->sink, &table, &fix->err), RC_INVALID);
-        const struct sink_column column = {names[i], SINK_TEXT};
+        const struct sink_column column = {.name = names[i], .type = SINK_TEXT};
         ASSERT_RC(sink_add_column(fix->sink, BYTES("t"), &column, &fix->err), RC_INVALID);
     }
     memset(name, 'n', sizeof name);
@@ -733,7 +734,7 @@ static void missing_things(struct sink_fix *fix)
     static const size_t column = SMALL_K;
     const struct sink_query query = {
         .table = &sink_fix_small, .column = &column, .column_count = 1};
-    const struct sink_column extra = {BYTES("extra"), SINK_TEXT};
+    const struct sink_column extra = {.name = BYTES("extra"), .type = SINK_TEXT};
     ASSERT_RC(sink_describe(fix->sink, BYTES("small"), &table, &fix->err), RC_NOT_FOUND);
     ASSERT_RC(sink_fix_put(fix, "a", "1", 1), RC_NOT_FOUND);
     ASSERT_RC(sink_select(fix->sink, &query, list_key, &listed, &fix->err), RC_NOT_FOUND);
@@ -753,7 +754,7 @@ static void missing_things(struct sink_fix *fix)
     struct sink *other = sink_fix_open(fix);
     ASSERT_OK(sink_add_column(other, BYTES("small"), &extra, &fix->err), &fix->err);
     ASSERT_OK(sink_add_column(fix->sink, BYTES("small"), &extra, &fix->err), &fix->err);
-    const struct sink_column upper = {BYTES("EXTRA"), SINK_TEXT};
+    const struct sink_column upper = {.name = BYTES("EXTRA"), .type = SINK_TEXT};
     ASSERT_RC(sink_add_column(fix->sink, BYTES("small"), &upper, &fix->err), RC_INVALID);
     sink_close(other);
     ASSERT_STR(sink_fix_ask(fix, "SELECT extra FROM small"), "-");

@@ -473,8 +473,11 @@ class Client(threading.Thread):
         """All or nothing; but a command that the database was needed for may have been refused."""
         keys = sorted({key for args in commands for key in keys_of(args)})
         states = [{key: self.state[key] for key in keys if key in self.state}]
-        refusals = self.world.sink == "mariadb" and (self.world.disturbed != disturbed or
-                                                     self.world.database_is_down)
+        world = self.world
+        # A lift that failed is the answer for a moment longer.
+        refusals = world.sink == "mariadb" and (world.disturbed != disturbed or
+                                                world.database_is_down or
+                                                time.monotonic() < world.disturbed_at + 2)
         for size in range(len(commands) if not refusals else 1, len(commands) + 1):
             for some in itertools.combinations(commands, size):
                 state = {key: dict(fields) for key, fields in states[0].items()}
@@ -618,6 +621,7 @@ class World:
         self.over = threading.Event()
         self.failures = []
         self.epoch = self.disturbed = self.port = 0
+        self.disturbed_at = 0.0
         self.database_is_down = self.lifting = False
         self.counts = collections.Counter()
         self.versions = {}
@@ -746,6 +750,7 @@ class World:
     def database_start(self):
         self.database.server.start()
         self.disturbed += 1
+        self.disturbed_at = time.monotonic()
         self.database_is_down = False
 
     def do_database_kill(self):

@@ -3,9 +3,8 @@ import re
 
 import pytest
 
-from conftest import Server, terrace
-from fs import FS, Refused
-from talk import wait_until
+from conftest import terrace
+from fs import FS, Refused, swept
 
 MIB = 1 << 20
 
@@ -17,10 +16,6 @@ def fs(server):
 
 def reload(fs):
     fs.client.execute_command("DEBUG", "RELOAD")
-
-
-def swept(fs):
-    wait_until(lambda: fs.info()["fs_graves"] == 0)
 
 
 def test_a_file_is_made_completed_and_told(fs):

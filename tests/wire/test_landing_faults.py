@@ -3,13 +3,15 @@ everything is caught up with afterwards."""
 import contextlib
 import os
 import random
+import shutil
 import socket
 import sqlite3
 import threading
 
+import pymysql
 import pytest
 
-from land import KEY, Landed, Maria, tables_locked, wait_until
+from land import KEY, NEVER, Landed, Maria, Sqlite, tables_locked, wait_until
 from mariadb import MariaDB
 
 ENTRY = "game&eu&hero&42&"
@@ -99,6 +101,54 @@ def test_read_only(landing, fragile_sink, fragile):
         fragile.ask("SET GLOBAL read_only = 0")
     wait_until(lambda: landed.live() == {"hero:42:a": b"2"})
     wait_until(lambda: landed.errors() == {})
+
+
+def one_file(max_mb):
+    return "--innodb-file-per-table=0", f"--innodb-data-file-path=ibdata1:12M:autoextend:max:{max_mb}M"
+
+
+def test_a_full_disk(landing):
+    """InnoDB's file may not grow: a full disk looks the same."""
+    with MariaDB(*one_file(16)) as small:
+        sink = Maria(small, "game")
+        landed = landing(sink, delay="20")
+        landed("HSET", KEY, "a", "1")
+        landed.flush()
+        sink.ask("CREATE TABLE filler (id INT PRIMARY KEY AUTO_INCREMENT, value LONGBLOB)")
+        with contextlib.suppress(pymysql.err.MySQLError):
+            while True:
+                sink.ask("INSERT INTO filler (value) VALUES (REPEAT('x', 100000))")
+        want = {"hero:42:a": b"1"}
+        for n in range(20):
+            landed("HSET", KEY, f"f{n}", "y" * 100000)
+            want[f"hero:42:f{n}"] = b"y" * 100000
+        wait_until(lambda: landed.status()["state"] == "failing")
+        assert "full" in landed.status()["last_error"] and landed.errors() == {}
+        assert landed.live() == {"hero:42:a": b"1"}
+        small.stop()
+        small.start(*one_file(64))
+        caught_up(landed, want)
+        assert landed.status()["state"] == "ok"
+
+
+def test_a_password_from_a_file(landing, maria_sink, tmp_path):
+    maria_sink.ask("CREATE OR REPLACE USER keeper@localhost IDENTIFIED BY 'se cret'")
+    maria_sink.ask(f"GRANT ALL ON `{maria_sink.name}`.* TO keeper@localhost")
+    maria_sink.url = maria_sink.url.replace("root@", "keeper:wrong@")
+    file = tmp_path / "password"
+    file.write_text("se cret\nanother line\n")
+    landed = landing(maria_sink, "password-file", str(file))
+    landed("HSET", KEY, "a", "1")
+    landed.flush()
+    assert landed.live() == {"hero:42:a": b"1"}
+    landed.server.kill()
+    file.write_text("secret\n")
+    landed = Landed(landed.server.__class__(tmp_path / "other", "--land", "players", "slug-data:{*}",
+                                            maria_sink.url, "password-file", str(file)), maria_sink)
+    try:
+        assert "Access denied" in landed.error("HGET", KEY, "a")
+    finally:
+        landed.server.kill()
 
 
 def test_a_table_that_is_dropped_is_made_again(landed):
@@ -415,6 +465,104 @@ def test_killed_at_many_points_while_it_lands(landing, columns, sqlite_sink, sha
     here = {name.decode(): value.decode() for name, value in landed.client.hgetall(key).items()}
     assert here == want
     assert landed.dirty() == landed.dirty(":saving") == landed.errors() == {}
+
+
+def frame_ends(path):
+    """Where the frames of a journal segment end: docs/formats.md."""
+    data = path.read_bytes()
+    at = data.find(b"TFRM")
+    while at >= 0 and data[at:at + 4] == b"TFRM":
+        at += 40 + int.from_bytes(data[at + 4:at + 8], "little")
+        yield at
+
+
+def journal_cuts(directory, before):
+    """(segment, offset) of every frame that is not in `before`, and the end of that."""
+    for segment in sorted((directory / "journal").iterdir()):
+        had = before / "journal" / segment.name
+        seen = max(frame_ends(had), default=0) if had.exists() else 0
+        for end in frame_ends(segment):
+            if end >= seen:
+                yield segment.name, end
+
+
+def cut_journal(directory, name, end):
+    for segment in (directory / "journal").iterdir():
+        if segment.name > name:
+            segment.unlink()
+        elif segment.name == name:
+            os.truncate(segment, end)
+
+
+@pytest.fixture
+def cut_pass(start, sqlite_sink, tmp_path):
+    """A pass of batches of two, as the journal and SQL had it: a server that was killed after any
+    frame of it."""
+    words = ("tables", "1", "batch", "2")
+    keys = [f"slug-data:{{game:eu:hero:{n}}}" for n in range(4)]
+
+    def begin(name, url):
+        server = start("--land", "players", "slug-data:{*}", url, *words, "delay", NEVER, name=name)
+        return Landed(server, sqlite_sink)
+
+    landed = begin("data", sqlite_sink.url)
+    landed("HSET", keys[0], "a", "0", "b", "0", "gone", "0")
+    landed("HSET", keys[1], "a", "0")
+    landed("HSET", keys[2], "x", "0", "y", "0", "z", "0")
+    landed.flush()
+    landed("HSET", keys[0], "a", "1", "c", "1", "d", "1")
+    landed("HDEL", keys[0], "gone")
+    landed("DEL", keys[1])
+    landed("RENAME", keys[2], keys[3])
+    landed("HINCRBY", keys[3], "x", "7")
+    marks = set(landed.dirty(tables=1))
+    landed.server.kill()
+    shutil.copytree(tmp_path / "data", tmp_path / "before")
+    sql_before = copy_sql(sqlite_sink, tmp_path / "before.db")
+    landed = begin("data", sqlite_sink.url)
+    landed.flush()
+    landed.server.kill()
+    sql_after = copy_sql(sqlite_sink, tmp_path / "after.db")
+    return begin, keys, marks, sql_before, sql_after
+
+
+def copy_sql(sink, to):
+    with contextlib.closing(sqlite3.connect(sink.path)) as source, \
+            contextlib.closing(sqlite3.connect(to)) as copy:
+        source.backup(copy)
+    return to
+
+
+def test_restarted_after_every_commit_of_a_pass(cut_pass, sqlite_sink, tmp_path):
+    begin, keys, marks, sql_before, sql_after = cut_pass
+    want = {"hero:0:a": b"1", "hero:0:b": b"0", "hero:0:c": b"1", "hero:0:d": b"1",
+            "hero:3:x": b"7", "hero:3:y": b"0", "hero:3:z": b"0"}
+    (tmp_path / "away").mkdir()
+    cuts = list(journal_cuts(tmp_path / "data", tmp_path / "before"))
+    noted = 0
+    for number, (name, end) in enumerate(cuts):
+        def cut_copy(word):
+            to = tmp_path / f"{word}{number}"
+            shutil.copytree(tmp_path / "data", to)
+            cut_journal(to, name, end)
+            return to.name
+        landed = begin(cut_copy("look"), f"sqlite:{tmp_path / 'away'}")
+        left = set(landed.dirty(tables=1)) | set(landed.dirty(":saving", tables=1))
+        landed.server.kill()
+        noted += left != marks  # then SQL has had something of it
+        for sql in (sql_after,) if left != marks else (sql_before, sql_after):
+            sink = Sqlite(tmp_path / f"{number}{sql.name}")
+            shutil.copy(sql, sink.path)
+            landed = begin(cut_copy(sql.stem), sink.url)
+            landed.sink = sink
+            landed.flush()
+            assert landed.live() == want, (name, end, sql)
+            assert landed.dirty(tables=1) == landed.dirty(":saving", tables=1) == landed.errors() == {}
+            landed("LAND.EVICT", keys[0], keys[3])
+            assert landed.client.hgetall(keys[0]) == {b"a": b"1", b"b": b"0", b"c": b"1", b"d": b"1"}
+            assert [landed("HLEN", key) for key in keys] == [4, 0, 0, 3]
+            landed.server.kill()
+    assert len(cuts) - noted >= 3 and noted >= 3  # lock, snapshot, two notes, unlock
 
 
 def test_stopping_does_not_wait_for_a_database_that_hangs(landing, maria_sink):

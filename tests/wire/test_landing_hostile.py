@@ -99,6 +99,81 @@ def test_the_table_of_tables_is_nobodys(landed, sink):
     assert landed.live() == {"hero:42:a": b"1"}
 
 
+GENERATED = {"mysql": "concat(a, '-', b)", "sqlite": "a || '-' || b"}
+
+
+@pytest.mark.parametrize("how", ["STORED", "VIRTUAL"])
+def test_a_generated_column_is_nobodys_field(columns, sink, how):
+    sink.ask("CREATE TABLE users (id VARCHAR(64) PRIMARY KEY, a VARCHAR(20), b VARCHAR(20), both_ "
+             f"VARCHAR(50) GENERATED ALWAYS AS ({GENERATED[sink.kind]}) {how})")
+    landed = columns(sink)
+    landed("HSET", "user:1", "a", "1", "b", "2")
+    landed.flush()
+    landed("HSET", "user:1", "a", "3")
+    landed.flush()
+    assert landed.errors() == {}
+    assert [text(row) for row in sink.ask("SELECT a, b, both_ FROM users")] == [("3", "2", "3-2")]
+    landed.evict("user:1")
+    assert landed.client.hgetall("user:1") == {b"a": b"3", b"b": b"2"}
+    landed("RENAME", "user:1", "user:2")  # everything of the key lands
+    landed.flush()
+    assert landed.errors() == {}
+    landed("HSET", "user:2", "both_", "x")
+    landed.flush()
+    assert b'no column "both_"' in landed.errors()["users&2&both_"]["error"]
+
+
+def text(row):
+    return tuple(cell.decode() if isinstance(cell, bytes) else cell for cell in row)
+
+
+@pytest.mark.parametrize("between", [True, False])
+def test_a_key_that_comes_back_has_the_defaults_of_columns_that_are_not_null(columns, sink,
+                                                                            between):
+    sink.ask("CREATE TABLE users (id VARCHAR(64) PRIMARY KEY, a VARCHAR(20), n INT NOT NULL "
+             "DEFAULT 5, nullable VARCHAR(20))")
+    landed = columns(sink)
+    landed("HSET", "user:1", "a", "1", "n", "7", "nullable", "x")
+    landed.flush()
+    landed("DEL", "user:1")
+    if between:
+        landed.flush()
+    landed("HSET", "user:1", "a", "2")
+    landed("HSET", "user:2", "a", "2")
+    landed.flush()
+    assert landed.errors() == {}
+    assert [text(row) for row in sink.ask("SELECT a, n, nullable, is_del FROM users")] == \
+        [("2", 5, None, 0)] * 2
+
+
+@pytest.mark.parametrize("how", ["HSET", "DEL", "RENAME"])
+def test_a_column_that_the_database_keeps_up_to_date_still_is(columns, maria_sink, how):
+    maria_sink.ask("CREATE TABLE users (id VARCHAR(64) PRIMARY KEY, a TEXT, changed TIMESTAMP NOT "
+                   "NULL DEFAULT CURRENT_TIMESTAMP ON UPDATE CURRENT_TIMESTAMP)")
+    maria_sink.ask("INSERT INTO users VALUES ('1', 'x', '2001-02-03 04:05:06')")
+    landed = columns(maria_sink)
+    landed("HSET", "other", "a", "1")
+    landed(*{"HSET": ("HSET", "user:1", "a", "1"), "DEL": ("DEL", "user:1"),
+             "RENAME": ("RENAME", "other", "user:1")}[how])
+    landed.flush()
+    assert landed.errors() == {}
+    assert maria_sink.ask("SELECT changed > '2020-01-01' FROM users") == [(1,)]
+
+
+def test_a_client_that_invents_fields_breaks_nobody_elses_keys(columns, sqlite_sink):
+    landed = columns(sqlite_sink)
+    for some in range(0, 600, 100):
+        landed.client.hset("user:1", mapping={f"f{some + n}": "x" for n in range(100)})
+        landed.flush()
+    errors = landed.errors("COUNT", "1000")
+    assert len(errors) == 600 - (512 - 4)
+    assert all(b"has 512 columns, and gets no more" in item["error"] for item in errors.values())
+    landed("HSET", "user:2", "f1", "y")
+    landed.flush()
+    landed("LAND.EVICT", "user:2")
+    assert landed("HGETALL", "user:2") == [b"f1", b"y"] and landed("HGETALL", "user:3") == []
+
+
 @pytest.mark.parametrize("before", ["", "x", "xx"])
 def test_a_reason_is_cut_between_two_characters(landed, before):
     """Or nothing of it could be shown."""
@@ -182,6 +257,20 @@ def test_who_waits_for_a_database_that_hangs_hears_of_it_once(start, hole):
     assert tries <= 4  # the lander's own, and one or two for all of them
 
 
+@pytest.mark.parametrize("ask", [("HGETALL", KEY), ("HGET", KEY, "f1")])
+def test_what_was_lifted_stays_until_it_was_seen(landing, sink, shift, ask):
+    """With a disk that is slower than `keep` a read would ask SQL again and again."""
+    landed = landing(sink, "keep", "1", prefix=(*shift.prefix, "SLOW_SYNC=20000"),
+                     args=("--durability", "always"))
+    landed.client.hset(KEY, mapping={f"f{n}": "x" for n in range(10)})
+    landed.flush()
+    wait_until(lambda: landed("KEYS", "slug-data*") == [])
+    for _ in range(5):
+        before = landed.status()["lifts"]
+        assert landed(*ask)
+        assert landed.status()["lifts"] <= before + 1
+
+
 # ---- many refused rows ----
 
 @pytest.fixture
@@ -260,11 +349,18 @@ int clock_gettime(clockid_t id, struct timespec *to)
         to->tv_sec += *seconds;
     return (int)rc;
 }
+
+int fdatasync(int fd)
+{
+    const char *microseconds = getenv("SLOW_SYNC");
+    usleep(microseconds ? (useconds_t)atoi(microseconds) : 0);
+    return (int)syscall(SYS_fdatasync, fd);
+}
 """
 
 
 class Shift:
-    """A clock that a test turns, for servers it starts."""
+    """A clock that a test turns, and a disk that is slow, for servers it starts."""
 
     def __init__(self, directory):
         self.file = directory / "shift"
@@ -303,6 +399,23 @@ def test_after_the_clock_went_back_newer_values_still_win(landing, sink, shift, 
     assert landed.version("hero:42:a") > before
     landed.evict(KEY)
     assert landed.client.hgetall(KEY) == {b"a": b"2", b"n": b"5"}
+
+
+@pytest.mark.parametrize("restart", [False, True])
+def test_after_the_clock_went_back_by_days_our_own_versions_are_not_of_the_future(
+        landing, sink, shift, restart):
+    shift.set(3 * 86400)
+    landed = landing(sink, prefix=shift.prefix)
+    landed("HSET", KEY, "a", "1", "b", "1")
+    landed.evict(KEY)
+    shift.set(0)
+    if restart:
+        landed.server.kill()
+        landed = landing(sink, prefix=shift.prefix)
+    assert landed.client.hgetall(KEY) == {b"a": b"1", b"b": b"1"}
+    landed("HSET", KEY, "a", "2")
+    landed.evict(KEY)
+    assert landed.errors() == {} and landed.client.hgetall(KEY) == {b"a": b"2", b"b": b"1"}
 
 
 def test_after_the_clock_went_back_refused_rows_are_tried_again(columns, sqlite_sink, shift):

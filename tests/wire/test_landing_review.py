@@ -1,4 +1,6 @@
 """What a review of landing found: each was a loss, a hang or a wrong answer once."""
+import socket
+
 import pytest
 import redis
 from land import KEY, wait_until
@@ -125,6 +127,28 @@ def test_who_left_is_not_waited_for(start, tmp_path):
         waiting.sendall(b"LAND.WAIT 0\r\n")
         wait_until(lambda: len(client.client_list()) == 2)
     wait_until(lambda: len(client.client_list()) == 1)
+
+
+@pytest.mark.parametrize("command", [b"LAND.WAIT 0", b"LAND.FLUSH", b"BLPOP nothing 0"])
+def test_who_left_at_once_is_not_waited_for(start, hole, command):
+    """Its end comes with its command, before that is known to take long."""
+    server = start(*rule(hole))
+    client = server.client()
+    client.hset(KEY, "a", 1)
+    for _ in range(50):
+        with server.connect() as leaving:
+            leaving.sendall(command + b"\r\n")
+    wait_until(lambda: client.info("stats")["total_connections_received"] == 51)
+    wait_until(lambda: len(client.client_list()) == 1)
+
+
+@pytest.fixture
+def hole():
+    """A database that takes connections and says nothing: nothing ends."""
+    with socket.socket() as listening:
+        listening.bind(("127.0.0.1", 0))
+        listening.listen(64)
+        yield f"mysql://nobody@127.0.0.1:{listening.getsockname()[1]}/none?connect-timeout=60"
 
 
 def test_two_rules_may_not_share_a_table(start, url):

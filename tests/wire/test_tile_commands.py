@@ -1,4 +1,4 @@
-"""TILE.* and plain commands on tiles, while everything is in the store."""
+"""TILE.* and plain commands on tiles: in the store alone, and while everything is persisted and cleared at once."""
 import pytest
 import redis
 
@@ -8,9 +8,10 @@ from tilekit import IMAGERY, Q2, TERRAIN, TM, TYPES, VECTOR, headered
 EVERY = bytes(range(256))
 
 
-@pytest.fixture
-def tiles(start):
-    return start("--tile-types", *TYPES)
+@pytest.fixture(params=["store", "sqlite", "kv"])
+def tiles(start, tmp_path, request):
+    shards = {"store": (), "sqlite": ("--tile-sqlite", tmp_path / "sqlite"), "kv": ("--tile-kv", tmp_path / "kv")}
+    return start("--tile-types", *TYPES, "--tile-batch", "1", *map(str, shards[request.param]))
 
 
 def refused(client, *words):

@@ -1,4 +1,4 @@
-/* cache.h - opened batches, kept for whoever asks next.
+/* batch_cache.h - opened batches, kept for whoever asks next.
  *
  * An entry is known by the ID of the string it was read from: no other object ever has that ID, so
  * an entry can be useless but never wrong. When there is no room those go whose age / hits is
@@ -6,7 +6,7 @@
  * goes as well.
  *
  * Ownership: the cache owns frames and batches; what it gives out is good until the next
- * cache_put(). Threads: one owner. */
+ * part_cache_put(). Threads: one owner. */
 #pragma once
 
 #include "base/table.h"
@@ -14,7 +14,7 @@
 #include "types/meta.h"
 
 struct cache_entry;
-struct cache {
+struct part_cache {
     struct table table;
     struct cache_entry *first, *last; /* newest first */
     size_t count, bytes, bytes_max;
@@ -22,11 +22,12 @@ struct cache {
     uint64_t hit_count, miss_count;
 };
 
-void cache_init(struct cache *cache, size_t bytes_max, uint64_t ttl_ms);
-void cache_done(struct cache *cache);
-void cache_limit(struct cache *cache, size_t bytes_max, uint64_t ttl_ms);
+void part_cache_init(struct part_cache *cache, size_t bytes_max, uint64_t ttl_ms);
+void part_cache_done(struct part_cache *cache);
+void part_cache_limit(struct part_cache *cache, size_t bytes_max, uint64_t ttl_ms);
 /* NULL: it is not here. */
-struct part_batch *cache_get(struct cache *cache, const uint8_t id[KEY_ID_BYTES], uint64_t now_ms);
+struct part_batch *part_cache_get(struct part_cache *cache, const uint8_t id[KEY_ID_BYTES],
+                                  uint64_t now_ms);
 /* Copies and opens a frame. The entry stays until the next call at least, whatever its size. */
-enum rc cache_put(struct cache *cache, const uint8_t id[KEY_ID_BYTES], struct bytes frame,
-                  uint64_t now_ms, struct part_batch **ret_batch, struct err *err) NODISCARD;
+enum rc part_cache_put(struct part_cache *cache, const uint8_t id[KEY_ID_BYTES], struct bytes frame,
+                       uint64_t now_ms, struct part_batch **ret_batch, struct err *err) NODISCARD;

@@ -1,4 +1,4 @@
-#include "partition/cache.h"
+#include "partition/batch_cache.h"
 
 #include <stdlib.h>
 
@@ -36,13 +36,13 @@ static bool entry_eq(const void *entry, const void *key, void *arg)
     return memcmp(((const struct cache_entry *)entry)->id, key, KEY_ID_BYTES) == 0;
 }
 
-void cache_init(struct cache *cache, size_t bytes_max, uint64_t ttl_ms)
+void part_cache_init(struct part_cache *cache, size_t bytes_max, uint64_t ttl_ms)
 {
-    *cache = (struct cache){.bytes_max = bytes_max, .ttl_ms = ttl_ms};
+    *cache = (struct part_cache){.bytes_max = bytes_max, .ttl_ms = ttl_ms};
     table_init(&cache->table, entry_hash, entry_eq, NULL);
 }
 
-static void entry_drop(struct cache *cache, struct cache_entry *entry)
+static void entry_drop(struct part_cache *cache, struct cache_entry *entry)
 {
     struct table_slot slot;
     if (table_find(&cache->table, id_hash(entry->id), entry->id, &slot))
@@ -56,7 +56,7 @@ static void entry_drop(struct cache *cache, struct cache_entry *entry)
     mem_free(entry);
 }
 
-void cache_done(struct cache *cache)
+void part_cache_done(struct part_cache *cache)
 {
     while (cache->first)
         entry_drop(cache, cache->first);
@@ -80,7 +80,7 @@ static int ranked_cmp(const void *a, const void *b)
     return (x->score < y->score) - (x->score > y->score);
 }
 
-static void old_drop(struct cache *cache, uint64_t now_ms)
+static void old_drop(struct part_cache *cache, uint64_t now_ms)
 {
     struct cache_entry *next;
     for (struct cache_entry *entry = cache->first; entry; entry = next) {
@@ -91,7 +91,7 @@ static void old_drop(struct cache *cache, uint64_t now_ms)
 }
 
 /* Down to seven eighths, so that it does not happen at every entry. */
-static void room_make(struct cache *cache, uint64_t now_ms)
+static void room_make(struct part_cache *cache, uint64_t now_ms)
 {
     size_t wanted = cache->bytes_max - cache->bytes_max / 8, count = 0;
     if (cache->bytes <= cache->bytes_max)
@@ -109,7 +109,7 @@ static void room_make(struct cache *cache, uint64_t now_ms)
     mem_free(ranked);
 }
 
-void cache_limit(struct cache *cache, size_t bytes_max, uint64_t ttl_ms)
+void part_cache_limit(struct part_cache *cache, size_t bytes_max, uint64_t ttl_ms)
 {
     cache->bytes_max = bytes_max;
     cache->ttl_ms = ttl_ms;
@@ -117,7 +117,8 @@ void cache_limit(struct cache *cache, size_t bytes_max, uint64_t ttl_ms)
 
 /* ---- entries ---- */
 
-struct part_batch *cache_get(struct cache *cache, const uint8_t id[KEY_ID_BYTES], uint64_t now_ms)
+struct part_batch *part_cache_get(struct part_cache *cache, const uint8_t id[KEY_ID_BYTES],
+                                  uint64_t now_ms)
 {
     struct cache_entry *entry = table_find(&cache->table, id_hash(id), id, NULL);
     if (!entry) {
@@ -130,8 +131,8 @@ struct part_batch *cache_get(struct cache *cache, const uint8_t id[KEY_ID_BYTES]
     return entry->batch;
 }
 
-enum rc cache_put(struct cache *cache, const uint8_t id[KEY_ID_BYTES], struct bytes frame,
-                  uint64_t now_ms, struct part_batch **ret_batch, struct err *err)
+enum rc part_cache_put(struct part_cache *cache, const uint8_t id[KEY_ID_BYTES], struct bytes frame,
+                       uint64_t now_ms, struct part_batch **ret_batch, struct err *err)
 {
     room_make(cache, now_ms);
     uint8_t *copy = mem_try_alloc(frame.len);

@@ -1,0 +1,49 @@
+/* pool.h - open shards: as many as are allowed, those used last.
+ *
+ *   rc = pool_take(pool, &key, SHARD_READ, &use, err);      RC_NOT_FOUND: there is no such file
+ *   ... use.shard->ops->get(use.shard, ...) ...
+ *   pool_give(pool, &use);
+ *
+ * Invariants:
+ *   (1) A file has one handle of a role; kinds that share have one at all.
+ *   (2) A handle that somebody has is not closed.
+ *   (3) Closing happens under the lock: the same file is not opened meanwhile (LMDB).
+ *
+ * Threads: any but the executor. */
+#pragma once
+
+#include "tile/shard.h"
+
+struct pool; /* defined in tile/pool.c */
+
+struct pool_type { /* by tile_type.number */
+    struct shard_table table;
+};
+struct pool_options {
+    const char *sqlite_dir, *kv_dir; /* borrowed */
+    uint32_t open_count_max;
+    const struct clock *clock;
+    const struct pool_type *types; /* borrowed */
+};
+struct pool *pool_new(const struct pool_options *options);
+void pool_free(struct pool *pool); /* nobody uses it any more; NULL is allowed */
+
+struct pool_key {
+    const struct shard_ops *ops;
+    uint8_t type;
+    struct tile_place place;
+};
+struct pool_use {
+    struct shard *shard;
+    struct pool_entry *entry;
+};
+enum rc pool_take(struct pool *pool, const struct pool_key *key, enum shard_open how,
+                  struct pool_use *ret_use, struct err *err) NODISCARD;
+void pool_give(struct pool *pool, const struct pool_use *use);
+/* The writer's, after RC_CORRUPT and pool_give(): looks whether it is sure, then renames the file.
+ * RC_OK: *ret_path (PATH_BYTES_MAX) is where it is now. RC_NOT_FOUND: it is not damaged for sure.
+ */
+enum rc pool_set_aside(struct pool *pool, const struct pool_key *key, char *ret_path,
+                       struct err *err) NODISCARD;
+/* "<dir>/<type>"; into PATH_BYTES_MAX. */
+void pool_type_dir(const struct pool *pool, const struct shard_ops *ops, uint8_t type, char *to);

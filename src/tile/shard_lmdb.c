@@ -1,0 +1,470 @@
+/* shard_lmdb.c - shards as LMDB files: packed key [‖ ms] → headered value.
+ *
+ *   database <type>    the tiles
+ *   database terrace   "format" → "headered" or "legacy"
+ * A file without the mark is read as headered. Values of a legacy shard have no header; the first
+ * write gives it to all of them, and the shard the other mark, in one transaction.
+ *
+ * Invariants:
+ *   (1) A file is open once in the process: pool.h.
+ *   (2) The size of the map changes while nobody has a transaction: resize.
+ *   (3) Nothing is opened that lmdb_check() does not take for whole. */
+#include <errno.h>
+#include <lmdb.h>
+#include <pthread.h>
+#include <sys/stat.h>
+
+#include "base/mem.h"
+#include "tile/lmdb_check.h"
+#include "tile/shard.h"
+
+#include "base/banned.h"
+
+enum {
+    MAP_BYTES_MIN = 16 * 1024 * 1024,
+    DATABASES = 4,
+    FILE_MODE = 0644,
+};
+#define FORMAT_DB "terrace"
+#define FORMAT_KEY "format"
+#define FORMAT_HEADERED "headered"
+#define FORMAT_LEGACY "legacy"
+
+struct lmdb_shard {
+    struct shard shard;
+    MDB_env *env;
+    MDB_dbi tiles, format;
+    bool has_format; /* the database is there */
+    bool marked;     /* and the mark */
+    bool legacy;     /* shared: under resize */
+    pthread_rwlock_t resize;
+    char *path;
+};
+
+/* ---- errors ---- */
+
+static enum rc lmdb_error(const char *path, int code, struct err *err)
+{
+    enum rc rc = RC_IO;
+    if (code == MDB_CORRUPTED || code == MDB_PAGE_NOTFOUND || code == MDB_INVALID)
+        rc = RC_CORRUPT;
+    else if (code == MDB_VERSION_MISMATCH || code == MDB_INCOMPATIBLE)
+        rc = RC_VERSION;
+    else if (code == EAGAIN || code == EBUSY || code == MDB_READERS_FULL)
+        rc = RC_BUSY;
+    else if (code == ENOSPC || code == EDQUOT)
+        rc = RC_FULL;
+    else if (code == ENOMEM)
+        rc = RC_NOMEM;
+    return err_set(err, rc, "shard \"%s\": %s", path, mdb_strerror(code));
+}
+
+static enum rc shard_error(const struct lmdb_shard *shard, int code, struct err *err)
+{
+    return lmdb_error(shard->path, code, err);
+}
+
+static MDB_val val_of(struct bytes bytes)
+{
+    return (MDB_val){.mv_size = bytes.len, .mv_data = (void *)bytes.ptr};
+}
+
+static struct bytes bytes_of_val(MDB_val val)
+{
+    return bytes_of(val.mv_data, val.mv_size);
+}
+
+/* ---- life ---- */
+
+static void lmdb_close(struct shard *base)
+{
+    struct lmdb_shard *shard = (struct lmdb_shard *)base;
+    if (!shard)
+        return;
+    mdb_env_close(shard->env);
+    pthread_rwlock_destroy(&shard->resize);
+    mem_free(shard->path);
+    mem_free(shard);
+}
+
+static int format_read(struct lmdb_shard *shard, MDB_txn *txn, bool *ret_known)
+{
+    MDB_val key = val_of(BYTES(FORMAT_KEY)), value;
+    *ret_known = true;
+    if (!shard->has_format)
+        return 0;
+    int code = mdb_get(txn, shard->format, &key, &value);
+    if (code != 0)
+        return code == MDB_NOTFOUND ? 0 : code;
+    shard->marked = true;
+    shard->legacy = bytes_eq(bytes_of_val(value), BYTES(FORMAT_LEGACY));
+    *ret_known = shard->legacy || bytes_eq(bytes_of_val(value), BYTES(FORMAT_HEADERED));
+    return 0;
+}
+
+/* The databases, as far as they are there; SHARD_WRITE makes them. */
+static int databases_open(struct lmdb_shard *shard, MDB_txn *txn, enum shard_open how,
+                          bool *ret_known)
+{
+    unsigned flags = how == SHARD_WRITE ? MDB_CREATE : 0;
+    int code = mdb_dbi_open(txn, FORMAT_DB, flags, &shard->format);
+    shard->has_format = code == 0;
+    if (code != 0 && code != MDB_NOTFOUND)
+        return code;
+    code = mdb_dbi_open(txn, shard->shard.table.name, flags, &shard->tiles);
+    return code == 0 ? format_read(shard, txn, ret_known) : code;
+}
+
+static enum rc format_open(struct lmdb_shard *shard, enum shard_open how, struct err *err)
+{
+    MDB_txn *txn = NULL;
+    bool known = true;
+    int code = mdb_txn_begin(shard->env, NULL, how == SHARD_WRITE ? 0 : MDB_RDONLY, &txn);
+    if (code != 0)
+        return shard_error(shard, code, err);
+    code = databases_open(shard, txn, how, &known);
+    if (code == 0 && known)
+        code = mdb_txn_commit(txn);
+    else
+        mdb_txn_abort(txn);
+    if (!known)
+        return err_set(err, RC_VERSION, "shard \"%s\" has an unknown format", shard->path);
+    if (code == MDB_NOTFOUND && how == SHARD_READ)
+        return RC_NOT_FOUND; /* of our type nothing was ever written */
+    return code == 0 ? RC_OK : shard_error(shard, code, err);
+}
+
+static enum rc env_open(struct lmdb_shard *shard, enum shard_open how, struct err *err)
+{
+    struct stat stat_of = {0};
+    unsigned flags = MDB_NOSUBDIR | MDB_NOTLS;
+    (void)stat(shard->path, &stat_of);
+    size_t map = MAP_BYTES_MIN;
+    while (map < 2 * (size_t)stat_of.st_size)
+        map *= 2;
+    int code = mdb_env_create(&shard->env);
+    if (code == 0)
+        code = mdb_env_set_maxdbs(shard->env, DATABASES);
+    if (code == 0)
+        code = mdb_env_set_mapsize(shard->env, map);
+    if (code == 0)
+        code = mdb_env_open(shard->env, shard->path, flags, FILE_MODE);
+    if ((code == EACCES || code == EROFS) && how == SHARD_READ) {
+        mdb_env_close(shard->env);
+        shard->env = NULL;
+        code = mdb_env_create(&shard->env);
+        if (code == 0)
+            code = mdb_env_set_maxdbs(shard->env, DATABASES);
+        if (code == 0)
+            code = mdb_env_open(shard->env, shard->path, flags | MDB_RDONLY, FILE_MODE);
+    }
+    return code == 0 ? RC_OK : shard_error(shard, code, err);
+}
+
+static enum rc lmdb_open(const char *path, const struct shard_table *table, enum shard_open how,
+                         struct shard **ret_shard, struct err *err)
+{
+    bool damaged = false;
+    enum rc rc = lmdb_check(path, false, &damaged, err); /* (3) */
+    if (rc != RC_OK && !(rc == RC_NOT_FOUND && how == SHARD_WRITE))
+        return rc;
+    if (damaged)
+        return err_set(err, RC_CORRUPT, "shard \"%s\" is cut short, or no LMDB file", path);
+    struct lmdb_shard *shard = mem_zalloc(sizeof *shard);
+    shard->shard = (struct shard){.ops = &shard_lmdb_ops, .table = *table};
+    shard->path = mem_dup(path, strlen(path) + 1);
+    pthread_rwlock_init(&shard->resize, NULL);
+    rc = env_open(shard, how, err);
+    if (rc == RC_OK)
+        rc = format_open(shard, how, err);
+    if (rc != RC_OK) {
+        lmdb_close(&shard->shard);
+        return rc;
+    }
+    *ret_shard = &shard->shard;
+    return RC_OK;
+}
+
+/* ---- writing ---- */
+
+static int put(struct lmdb_shard *shard, MDB_txn *txn, MDB_val *key, const struct tile_value *value)
+{
+    uint8_t header[TILE_HEADER_BYTES_MAX];
+    size_t len = tile_header_put(value, header);
+    MDB_val room = {.mv_size = len + value->data.len};
+    int code = mdb_put(txn, shard->tiles, key, &room, MDB_RESERVE);
+    if (code != 0)
+        return code;
+    memcpy(room.mv_data, header, len);
+    if (value->data.len > 0)
+        memcpy((uint8_t *)room.mv_data + len, value->data.ptr, value->data.len);
+    return 0;
+}
+
+static int changes_put(struct lmdb_shard *shard, MDB_txn *txn,
+                       const struct shard_change *const *change, size_t count)
+{
+    uint8_t bytes[TILEKEY_TM_BYTES];
+    for (size_t i = 0; i < count; i++) {
+        size_t len = tilekey_put(change[i]->key, shard->shard.table.kind == TILE_TM, bytes);
+        MDB_val key = {.mv_size = len, .mv_data = bytes};
+        int code = change[i]->removed ? mdb_del(txn, shard->tiles, &key, NULL)
+                                      : put(shard, txn, &key, &change[i]->value);
+        if (code != 0 && code != MDB_NOTFOUND)
+            return code;
+    }
+    return 0;
+}
+
+/* Bare values get their header: epoch 0, provider 0. */
+static int legacy_convert(struct lmdb_shard *shard, MDB_txn *txn)
+{
+    MDB_cursor *cursor = NULL;
+    MDB_val key, value;
+    CLEANUP(buf_done) struct buf bare;
+    buf_init(&bare, SIZE_MAX);
+    int code = mdb_cursor_open(txn, shard->tiles, &cursor);
+    while (code == 0 && (code = mdb_cursor_get(cursor, &key, &value, MDB_NEXT)) == 0) {
+        static const uint8_t header[2] = {0, 0};
+        buf_cut(&bare, 0);
+        if (!buf_add(&bare, header, sizeof header) || !buf_add(&bare, value.mv_data, value.mv_size))
+            code = ENOMEM;
+        MDB_val whole = val_of(buf_bytes(&bare));
+        if (code == 0)
+            code = mdb_cursor_put(cursor, &key, &whole, MDB_CURRENT);
+    }
+    mdb_cursor_close(cursor);
+    return code == MDB_NOTFOUND ? 0 : code;
+}
+
+static int mark_put(struct lmdb_shard *shard, MDB_txn *txn)
+{
+    MDB_val key = val_of(BYTES(FORMAT_KEY)), value = val_of(BYTES(FORMAT_HEADERED));
+    int code = 0;
+    if (!shard->has_format)
+        code = mdb_dbi_open(txn, FORMAT_DB, MDB_CREATE, &shard->format);
+    if (code == 0 && shard->legacy)
+        code = legacy_convert(shard, txn);
+    return code == 0 ? mdb_put(txn, shard->format, &key, &value, 0) : code;
+}
+
+/* MDB_MAP_FULL, MDB_MAP_RESIZED: (2), and again. */
+static int apply_once(struct lmdb_shard *shard, const struct shard_change *const *change,
+                      size_t count)
+{
+    MDB_txn *txn = NULL;
+    bool marks = !shard->marked || shard->legacy;
+    int code = mdb_txn_begin(shard->env, NULL, 0, &txn);
+    if (code != 0)
+        return code;
+    if (marks)
+        code = mark_put(shard, txn);
+    if (code == 0)
+        code = changes_put(shard, txn, change, count);
+    if (code == 0)
+        code = mdb_txn_commit(txn); /* synced */
+    else
+        mdb_txn_abort(txn);
+    if (code == 0 && marks) {
+        shard->has_format = shard->marked = true;
+        if (shard->legacy)
+            shard->legacy = false; /* readers look at it: only where the lock is not shared */
+    }
+    return code;
+}
+
+static int map_grow(struct lmdb_shard *shard, int why)
+{
+    MDB_envinfo info;
+    (void)mdb_env_info(shard->env, &info);
+    return mdb_env_set_mapsize(shard->env, why == MDB_MAP_FULL ? 2 * info.me_mapsize : 0);
+}
+
+/* Whoever reads has the lock shared; a legacy shard is read and rewritten by one at a time. */
+static enum rc lmdb_apply(struct shard *base, const struct shard_change *const *change,
+                          size_t count, struct err *err)
+{
+    struct lmdb_shard *shard = (struct lmdb_shard *)base;
+    for (;;) {
+        if (shard->legacy)
+            pthread_rwlock_wrlock(&shard->resize);
+        else
+            pthread_rwlock_rdlock(&shard->resize);
+        int code = apply_once(shard, change, count);
+        pthread_rwlock_unlock(&shard->resize);
+        if (code == MDB_MAP_FULL || code == MDB_MAP_RESIZED) {
+            pthread_rwlock_wrlock(&shard->resize);
+            code = map_grow(shard, code);
+            pthread_rwlock_unlock(&shard->resize);
+            if (code == 0)
+                continue;
+        }
+        return code == 0 ? RC_OK : shard_error(shard, code, err);
+    }
+}
+
+/* ---- reading ---- */
+
+struct reader {
+    struct lmdb_shard *shard;
+    MDB_txn *txn;
+    MDB_cursor *cursor;
+};
+
+static int reader_begin(struct reader *reader, struct shard *base)
+{
+    *reader = (struct reader){.shard = (struct lmdb_shard *)base};
+    pthread_rwlock_rdlock(&reader->shard->resize);
+    int code = mdb_txn_begin(reader->shard->env, NULL, MDB_RDONLY, &reader->txn);
+    return code == 0 ? mdb_cursor_open(reader->txn, reader->shard->tiles, &reader->cursor) : code;
+}
+
+static void reader_end(struct reader *reader)
+{
+    if (reader->cursor)
+        mdb_cursor_close(reader->cursor);
+    mdb_txn_abort(reader->txn);
+    pthread_rwlock_unlock(&reader->shard->resize);
+}
+
+/* The key, or the last before it of the same tile. */
+static int find(struct reader *reader, struct tilekey key, bool at, MDB_val *ret_key,
+                MDB_val *ret_value)
+{
+    uint8_t bytes[TILEKEY_TM_BYTES];
+    size_t len = tilekey_put(key, reader->shard->shard.table.kind == TILE_TM, bytes);
+    *ret_key = (MDB_val){.mv_size = len, .mv_data = bytes};
+    if (!at)
+        return mdb_cursor_get(reader->cursor, ret_key, ret_value, MDB_SET_KEY);
+    int code = mdb_cursor_get(reader->cursor, ret_key, ret_value, MDB_SET_RANGE);
+    if (code == 0 && bytes_eq(bytes_of_val(*ret_key), bytes_of(bytes, len)))
+        return 0;
+    if (code != 0 && code != MDB_NOTFOUND)
+        return code;
+    code = mdb_cursor_get(reader->cursor, ret_key, ret_value, code == 0 ? MDB_PREV : MDB_LAST);
+    if (code == 0 && !bytes_start_with(bytes_of_val(*ret_key), bytes_of(bytes, TILEKEY_BYTES)))
+        return MDB_NOTFOUND;
+    return code;
+}
+
+static enum rc row_add(const struct reader *reader, MDB_val value, struct buf *to, struct err *err)
+{
+    uint8_t header[TILE_HEADER_BYTES_MAX];
+    struct tile_value tile = tile_value_of_shard(bytes_of_val(value), reader->shard->legacy);
+    if (tile.data.len > TILE_DATA_BYTES_MAX)
+        return err_set(err, RC_VERSION, "shard \"%s\" has a tile over the limit",
+                       reader->shard->path);
+    size_t len = tile_header_put(&tile, header);
+    if (!buf_reserve(to, len + tile.data.len) || !buf_add(to, header, len) ||
+        !buf_add_bytes(to, tile.data))
+        return err_set(err, RC_NOMEM, "could not allocate memory for a tile");
+    return RC_OK;
+}
+
+static enum rc lmdb_get(struct shard *base, struct tilekey key, bool at, struct buf *to,
+                        struct tilekey *ret_key, struct err *err)
+{
+    struct reader reader;
+    MDB_val found, value;
+    enum rc rc = RC_OK;
+    int code = reader_begin(&reader, base);
+    if (code == 0)
+        code = find(&reader, key, at, &found, &value);
+    if (code == 0)
+        rc = row_add(&reader, value, to, err);
+    if (code == 0 && rc == RC_OK &&
+        !tilekey_get(bytes_of_val(found), base->table.kind == TILE_TM, ret_key))
+        rc = err_set(err, RC_VERSION, "shard \"%s\" has a key that is no tilekey",
+                     reader.shard->path);
+    if (code != 0)
+        rc = code == MDB_NOTFOUND ? RC_NOT_FOUND : shard_error(reader.shard, code, err);
+    reader_end(&reader);
+    return rc;
+}
+
+static int walk(struct reader *reader, const struct shard_range *range, shard_scan_fn *fn,
+                void *arg)
+{
+    bool tm = reader->shard->shard.table.kind == TILE_TM;
+    uint8_t bytes[TILEKEY_TM_BYTES];
+    MDB_val key = {.mv_size = tilekey_put(range->from, tm, bytes), .mv_data = bytes}, value;
+    int code = mdb_cursor_get(reader->cursor, &key, &value, MDB_SET_RANGE);
+    for (; code == 0; code = mdb_cursor_get(reader->cursor, &key, &value, MDB_NEXT)) {
+        struct tile_scan_row row = {0};
+        if (!tilekey_get(bytes_of_val(key), tm, &row.key))
+            continue; /* not one of ours: nothing that we name */
+        if (tilekey_cmp(row.key, range->to) > 0)
+            return 0;
+        if (!shard_range_takes(range, tm, &row))
+            continue;
+        row.bytes = tile_value_of_shard(bytes_of_val(value), reader->shard->legacy).data.len;
+        if (!fn(arg, &row))
+            return 0;
+    }
+    return code == MDB_NOTFOUND ? 0 : code;
+}
+
+static enum rc lmdb_scan(struct shard *base, const struct shard_range *range, shard_scan_fn *fn,
+                         void *arg, struct err *err)
+{
+    struct reader reader;
+    int code = reader_begin(&reader, base);
+    if (code == 0)
+        code = walk(&reader, range, fn, arg);
+    enum rc rc = code == 0 ? RC_OK : shard_error(reader.shard, code, err);
+    reader_end(&reader);
+    return rc;
+}
+
+static bool count_add(void *arg, const struct tile_scan_row *row)
+{
+    struct shard_count *count = arg;
+    count->count++;
+    count->bytes += row->bytes;
+    return true;
+}
+
+static enum rc lmdb_count(struct shard *base, const struct shard_range *range,
+                          struct shard_look *look, size_t look_count, struct shard_count *ret_count,
+                          struct err *err)
+{
+    struct reader reader;
+    MDB_val key, value;
+    *ret_count = (struct shard_count){0};
+    int code = reader_begin(&reader, base);
+    if (code == 0)
+        code = walk(&reader, range, count_add, ret_count);
+    for (size_t i = 0; i < look_count && code == 0; i++) {
+        code = find(&reader, look[i].key, false, &key, &value);
+        look[i].found = code == 0;
+        look[i].row = (struct tile_scan_row){.key = look[i].key};
+        if (code == 0)
+            look[i].row.bytes =
+                tile_value_of_shard(bytes_of_val(value), reader.shard->legacy).data.len;
+        code = code == MDB_NOTFOUND ? 0 : code;
+    }
+    enum rc rc = code == 0 ? RC_OK : shard_error(reader.shard, code, err);
+    reader_end(&reader);
+    return rc;
+}
+
+static enum rc lmdb_prove(const char *path, bool *ret_damaged, struct err *err)
+{
+    enum rc rc = lmdb_check(path, true, ret_damaged, err);
+    return rc == RC_NOT_FOUND ? RC_OK : rc;
+}
+
+static const char *const beside[] = {"-lock", NULL};
+
+const struct shard_ops shard_lmdb_ops = {
+    .name = "kv",
+    .shared = true,
+    .open = lmdb_open,
+    .close = lmdb_close,
+    .apply = lmdb_apply,
+    .get = lmdb_get,
+    .scan = lmdb_scan,
+    .count = lmdb_count,
+    .prove = lmdb_prove,
+    .beside = beside,
+};
