@@ -133,7 +133,7 @@ int64_t part_duration_kept(int64_t duration_ms)
 {
     if (duration_ms < DURATION_EXACT_MS)
         return duration_ms;
-    return (duration_ms + MS_A_SECOND / 2) / MS_A_SECOND * MS_A_SECOND;
+    return duration_ms / MS_A_SECOND * MS_A_SECOND;
 }
 
 static int64_t seconds_kept(int64_t unix_ms)

@@ -123,7 +123,7 @@ TEST(durations_are_kept_to_the_millisecond_below_ten_seconds_and_in_seconds_abov
     ASSERT_EQ(part_duration_kept(9999), 9999);
     ASSERT_EQ(part_duration_kept(10000), 10000);
     ASSERT_EQ(part_duration_kept(10499), 10000);
-    ASSERT_EQ(part_duration_kept(10500), 11000);
+    ASSERT_EQ(part_duration_kept(10999), 10000);
     ASSERT_EQ(part_duration_kept(PART_DURATION_NONE), PART_DURATION_NONE);
 }
 
