@@ -263,7 +263,8 @@ static enum rc late_count(struct part_census *census, struct part_job *job, stru
     int64_t *id = arena_alloc_array(&job->kv->arena, count + 1, sizeof *id);
     size_t found = 0;
     enum rc rc = RC_OK;
-    qsort(census->counted.id, census->counted.count, sizeof *census->counted.id, id_cmp);
+    if (census->counted.count > 0)
+        qsort(census->counted.id, census->counted.count, sizeof *census->counted.id, id_cmp);
     for (size_t i = 0; rc == RC_OK && i < count; i++) {
         struct part_info info;
         int64_t one = census->late.id[before + i];

@@ -81,6 +81,7 @@ struct packed { /* the batches, in order of ids */
     struct part_batch *batch;
     struct part_filter filter;
     size_t scan_at, count, next;
+    struct part_record record; /* the next one, if it is in the batch */
     uint32_t position[SCAN_POSITIONS];
 };
 
@@ -201,13 +202,12 @@ static enum rc packed_open(struct page *page, struct err *err)
 static enum rc packed_next(struct page *page, struct err *err)
 {
     struct packed *packed = &page->packed;
-    struct part_record record;
     for (;;) {
         if (packed->in_batch && packed->next < packed->count) {
             enum rc rc =
-                part_batch_get(packed->batch, packed->position[packed->next], &record, err);
+                part_batch_get(packed->batch, packed->position[packed->next], &packed->record, err);
             packed->has = rc == RC_OK;
-            packed->id = rc == RC_OK ? record.id : 0;
+            packed->id = rc == RC_OK ? packed->record.id : 0;
             return rc;
         }
         if (packed->in_batch && packed->scan_at < packed->row.count) {
@@ -248,16 +248,12 @@ static enum rc packed_begin(struct page *page, int64_t from, struct err *err)
 static enum rc packed_show(struct page *page, struct err *err)
 {
     struct packed *packed = &page->packed;
-    struct part_record record;
     struct bytes worker;
-    if (!packed->in_batch)
-        return RC_OK; /* the page ends here */
-    enum rc rc = part_batch_get(packed->batch, packed->position[packed->next], &record, err);
-    if (rc == RC_OK)
-        rc = job_worker_name(page->job, record.worker, &worker, err);
+    ASSERT(packed->in_batch);
+    enum rc rc = job_worker_name(page->job, packed->record.worker, &worker, err);
     if (rc != RC_OK)
         return rc;
-    struct part_info info = part_info_of_record(&record, worker);
+    struct part_info info = part_info_of_record(&packed->record, worker);
     rc = json_show(page->job, &info, page->show, page->arg, err);
     page->shown++;
     packed->next++;

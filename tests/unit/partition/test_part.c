@@ -3,6 +3,7 @@
 
 #include <stdlib.h>
 
+#include "base/codec.h"
 #include "partition/idwalk.h"
 #include "partition/part_int.h"
 #include "support/kv_fix.h"
@@ -24,6 +25,7 @@ struct call {
     int64_t id, count;
     const char *worker;
     bool flag;
+    bool said_none; /* no DURATION */
     char text[4096];
     struct part_census *census;
 };
@@ -102,7 +104,9 @@ static enum rc run_done(struct kv_fix *kv, void *arg)
     struct part_hold hold = {.worker = bytes_of(call->worker, strlen(call->worker)),
                              .id = call->id};
     enum rc rc = open_job(kv, call, &job);
-    return rc == RC_OK ? part_done(&job, &hold, 5, &call->flag, &kv->err) : rc;
+    return rc == RC_OK ? part_done(&job, &hold, call->said_none ? PART_DURATION_NONE : 5,
+                                   &call->flag, &kv->err)
+                       : rc;
 }
 
 static enum rc run_compact(struct kv_fix *kv, void *arg)
@@ -435,4 +439,88 @@ TEST(rows_are_walked_in_order_of_their_numbers)
             ASSERT_EQ(got.id[i], put.id[first + i]);
         kv_fix_done(&kv);
     }
+}
+
+/* ---- clocks ---- */
+
+static void clock_set(struct fix *fix, uint64_t unix_ms)
+{
+    atomic_store(&fix->kv.clock.unix_ms, unix_ms);
+}
+
+TEST(a_clock_that_goes_back_makes_no_negative_duration)
+{
+    struct fix fix;
+    struct call call = {.fix = &fix, .worker = "w", .count = 1, .id = 1};
+    fix_init(&fix);
+    must(&fix, kv_fix_run(&fix.kv, run_alloc, &call));
+    must(&fix, kv_fix_run(&fix.kv, run_claim, &call));
+    must(&fix, kv_fix_run(&fix.kv, run_start, &call));
+    clock_set(&fix, clock_unix_ms(&fix.kv.clock) - 3600 * 1000);
+    call.said_none = true;
+    must(&fix, kv_fix_run(&fix.kv, run_done, &call));
+    must(&fix, kv_fix_run(&fix.kv, run_get, &call));
+    ASSERT_TRUE(strstr(call.text, "\"duration_ms\":0}") != NULL);
+    must(&fix, census(&fix, true, &call));
+    ASSERT_EQ(part_census_result(call.census).problem_count, 0);
+    part_census_free(call.census);
+    fix_done(&fix);
+}
+
+TEST(a_heartbeat_of_the_future_goes_stale_from_when_the_clock_has_gone_back)
+{
+    struct fix fix;
+    fix_init(&fix);
+    struct call call = {.fix = &fix, .worker = "a", .count = 1, .id = 1};
+    uint64_t now_ms = clock_unix_ms(&fix.kv.clock);
+    clock_set(&fix, now_ms + 86400 * 1000);
+    must(&fix, kv_fix_run(&fix.kv, run_alloc, &call));
+    must(&fix, kv_fix_run(&fix.kv, run_claim, &call));
+    clock_set(&fix, now_ms);
+    call.worker = "b";
+    must(&fix, kv_fix_run(&fix.kv, run_claim, &call)); /* a's beat counts as one of now */
+    must(&fix, kv_fix_run(&fix.kv, run_get, &call));
+    ASSERT_TRUE(strstr(call.text, "\"worker_id\":\"a\"") != NULL);
+    clock_set(&fix, now_ms + PART_STALE_MS - 1);
+    must(&fix, kv_fix_run(&fix.kv, run_claim, &call));
+    must(&fix, kv_fix_run(&fix.kv, run_get, &call));
+    ASSERT_TRUE(strstr(call.text, "\"worker_id\":\"a\"") != NULL);
+    clock_set(&fix, now_ms + PART_STALE_MS);
+    must(&fix, kv_fix_run(&fix.kv, run_claim, &call));
+    must(&fix, kv_fix_run(&fix.kv, run_get, &call));
+    ASSERT_TRUE(strstr(call.text, "\"worker_id\":\"b\"") != NULL);
+    fix_done(&fix);
+}
+
+/* ---- the cache ---- */
+
+TEST(the_cache_keeps_what_is_asked_for_and_stays_within_its_bytes)
+{
+    struct part_record record[10];
+    struct part_cache cache;
+    struct part_batch *batch;
+    struct buf frame;
+    struct err err = {0};
+    uint8_t id[KEY_ID_BYTES] = {0};
+    buf_init(&frame, 1 << 20);
+    for (int64_t i = 0; i < 10; i++)
+        record[i] = (struct part_record){.id = i, .status = PART_COMPLETED, .worker = 1};
+    ASSERT_OK(part_batch_encode(record, 10, &(struct part_encode_options){0}, &frame, &err), &err);
+    part_cache_init(&cache, 40 * 1024, 5000);
+    for (uint64_t n = 0; n < 200; n++) {
+        uint64_t now_ms = n * 100;
+        be64_put(id, n);
+        ASSERT_OK(part_cache_put(&cache, id, buf_bytes(&frame), now_ms, &batch, &err), &err);
+        ASSERT_LE(cache.bytes, cache.bytes_max + 4096); /* the newest stays, whatever its size */
+        for (int hit = 0; hit < 10; hit++) {
+            be64_put(id, 3); /* the one everybody wants */
+            ASSERT_EQ(part_cache_get(&cache, id, now_ms) != NULL, n >= 3);
+        }
+    }
+    be64_put(id, 100);
+    ASSERT_TRUE(part_cache_get(&cache, id, 20000) == NULL);
+    be64_put(id, 199);
+    ASSERT_TRUE(part_cache_get(&cache, id, 20000) != NULL);
+    part_cache_done(&cache);
+    buf_done(&frame);
 }
