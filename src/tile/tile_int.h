@@ -62,6 +62,7 @@ struct tiles {
     struct workers *workers;
     struct persist *persist;
     struct cache cache;
+    struct tile_scan *scans;
 };
 
 /* A key as a suffix. */
@@ -115,6 +116,9 @@ size_t tile__mark_put(const struct tile_mark *mark, uint8_t to[TILE_MARK_BYTES_M
 enum rc tile__mark_decode(struct bytes bytes, struct tile_mark *ret_mark,
                           struct err *err) NODISCARD;
 
+/* scan.c */
+void tiles__scans_end(struct tiles *tiles); /* the workers have ended */
+
 /* persist.c */
 enum rc persist_new(struct tiles *tiles, struct persist **ret_persist, struct err *err) NODISCARD;
 void persist_free(struct persist *persist);   /* the workers have ended; NULL is allowed */
@@ -127,6 +131,7 @@ struct persist_stats {
     uint64_t write_ns;
 };
 const struct persist_stats *persist_stats(const struct persist *persist);
+uint64_t persist_in_flight(const struct persist *persist); /* given to the writer */
 
 /* tile.c */
 /* The row as it is in the store. RC_NOT_FOUND: neither row nor mark says anything; shards may. With
