@@ -173,7 +173,7 @@ def bench_realistic(build, total):
         info = server.ask("INFO", "tiers").decode()
         disk = [int(t.split(":")[1]) for t in info.splitlines() if t.startswith("engine_disk_bytes")]
         line("archive_engine_mb", disk[0] / 1e6, "MB of the engine, as it is")
-        start = time.monotonic()
+        start = server.cpu_ns()
         found, cursor = 0, b"0"
         while True:
             cursor, page = server.ask("PART.LIST", "job", "STATUS", "completed", "WORKER",
@@ -181,8 +181,8 @@ def bench_realistic(build, total):
             found += len(page)
             if cursor == b"0":
                 break
-        line("list_mrows", total / (time.monotonic() - start) / 1e6,
-             f"million records/s looked at, {found} shown")
+        line("list_mrows", total / (server.cpu_ns() - start) * 1e3,
+             f"million records/s of one core, {found} shown")
         server.stop()
 
 def main():
