@@ -284,6 +284,25 @@ def test_a_large_tile_is_given_whole(web):
     assert fetch(web, "/tiles/imagery/0")[1] == data
 
 
+def test_slow_clients_of_large_tiles_do_not_fill_the_memory(web):
+    """150 answers of 8 MB would be 1.2 GB; the small ones behind them are given when there is room."""
+    put(web, "imagery", "0", b"x" * (8 << 20))
+    put(web, "imagery", "1", PNG)
+    slow = []
+    for _ in range(150):
+        raw = socket.create_connection(("127.0.0.1", web.http_port), timeout=20)
+        raw.sendall(b"GET /tiles/imagery/0 HTTP/1.1\r\nHost: x\r\n\r\n")  # and takes nothing
+        slow.append(raw)
+    assert slow[0].recv(15) == b"HTTP/1.1 200 OK"
+    status = open(f"/proc/{web.process.pid}/status").read()
+    assert int(status.split("VmHWM:")[1].split()[0]) < 700 * 1024  # kB
+    waits = http.client.HTTPConnection("127.0.0.1", web.http_port, timeout=20)
+    waits.request("GET", "/tiles/imagery/1")
+    for raw in slow:
+        raw.close()
+    assert waits.getresponse().read() == PNG
+
+
 def test_many_clients_are_served_while_commands_run(web):
     for n in range(64):
         put(web, "imagery", f"{n % 4}{n // 4 % 4}{n // 16}", f"tile {n}")
