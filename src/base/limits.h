@@ -48,7 +48,8 @@ enum {
     MALLOC_STATS_BYTES_MAX = 1024 * 1024,
     HTTP_ANSWER_BYTES_MAX = 65 * 1024 * 1024, /* the largest tile, and a little */
     HTTP_CONNECTIONS_MAX = 1000,
-    SCAN_CURSORS_MAX = 65536, /* that are remembered, */
+    HTTP_WAITING_BYTES_MAX = 256 * 1024 * 1024, /* answers that clients have not taken yet */
+    SCAN_CURSORS_MAX = 65536,                   /* that are remembered, */
     SCAN_CURSOR_BYTES_MAX = 64 * 1024 * 1024,
     STRING_BYTES_MAX = 512 * 1024 * 1024, /* Redis's proto-max-bulk-len */
     LISTENERS_MAX = 17,                   /* addresses and a Unix socket */
@@ -67,6 +68,7 @@ enum {
     FS_INFO_BLOCKS_MAX = 1024 * 1024,     /* of a FileInfo */
     FS_WALK_COMMIT_ROWS = 1000,           /* met by a long command inside one commit */
     FS_FIND_BYTES_MAX = 64 * 1024 * 1024, /* paths of one reply */
+    FS_FIND_LINES_MAX = 1000 * 1000,
     FS_TREE_LINES_MAX = 100 * 1000,
     FS_CHECK_FINDINGS_MAX = 10 * 1000, /* kept for REPAIR; it can be asked for again */
     FS_CHECK_EXAMPLES_MAX = 32,        /* told by the reply */

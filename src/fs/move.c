@@ -55,11 +55,7 @@ static enum rc there_remove(struct fs *fs, const struct fs_entry *entry,
                             const struct fs_place *place, struct bytes to, struct err *err)
 {
     struct fs_entry there;
-    enum rc rc = fs__entry_get(fs, place->id, &there, err);
-    if (rc == RC_NOT_FOUND) {
-        (void)err_set(err, RC_CORRUPT, "an edge leads to it, and it has no entry");
-        return fs__corrupt(err, place->id);
-    }
+    enum rc rc = fs__entry_at(fs, place, &there, err);
     if (rc != RC_OK)
         return rc;
     there.name = arena_copy(&fs->arena, there.name);
@@ -77,8 +73,6 @@ static enum rc places_check(const struct fs_place *source, const struct fs_place
         return root_refuse(err);
     if (place->id != 0 && !replace)
         return fs__refuse(err, "EXISTS", "there is such a file or directory", to);
-    if (place->passed)
-        return fs__refuse(err, "SUBTREE", "a directory can not be moved below itself", to);
     return RC_OK;
 }
 
@@ -100,6 +94,8 @@ enum rc fs_move(struct fs *fs, struct bytes from, struct bytes to, bool replace,
         rc = fs__entry_get(fs, place.parent, &parent, err);
     if (rc == RC_NOT_FOUND || (rc == RC_OK && place.id == 0 && !fs_entry_is_dir(&parent)))
         return fs__missing(fs, place.parent, to, err);
+    if (rc == RC_OK && place.passed)
+        return fs__refuse(err, "SUBTREE", "a directory can not be moved below itself", to);
     if (rc == RC_OK)
         rc = fs__target(fs, from, &id, &entry, err);
     if (rc != RC_OK || place.id == id)
