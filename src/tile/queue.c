@@ -138,6 +138,8 @@ static enum rc times_read(const struct queue *queue, enum queue_status status, s
 
 static int64_t time_of(double score)
 {
+    if (score < 0)
+        return 0; /* -inf is no integer */
     return score < (double)(INT64_MAX / 2) ? (int64_t)score : INT64_MAX;
 }
 
@@ -205,7 +207,7 @@ enum rc queue_release(const struct queue *queue, size_t count_max, size_t *ret_c
 static enum rc task_take(const struct queue *queue, struct queue_take *take,
                          struct queue_task *task, unsigned write, struct err *err)
 {
-    task->attempts++;
+    task->attempts += task->attempts < INT64_MAX; /* a hand may have written that */
     task->lease_ms = now_ms(queue) + take->lease_ms;
     enum rc rc = queue__task_move(queue, task, QUEUE_IN_PROGRESS, write, NULL, err);
     if (rc == RC_OK)
