@@ -102,6 +102,9 @@ static void rows_descend(const struct store_row *row, const struct tree **tree, 
             more = true;
         }
     }
+    for (size_t i = 0; i < count; i++)
+        if (at[i])
+            block_prefetch_out(at[i], row[i].suffix);
 }
 
 void store_prefetch_rows(struct store *store, const struct store_row *row, size_t count)
