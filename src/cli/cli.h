@@ -18,6 +18,9 @@ int cli_client(int argc, char **argv);
  * BYTES] [-r NUMBERS] [TEST,...] */
 int cli_bench(int argc, char **argv);
 void cli_bench_tests_print(void); /* their names, on standard output */
+/* [-h HOST] [-p PORT] [-a PASSWORD] [--user NAME] ls|tree|stat|du|find|mv|rm|import|check ... */
+int cli_fs(int argc, char **argv);
+void cli_fs_print(void); /* what there is, on standard output */
 
 struct cli_server { /* which one, and as whom; all borrowed */
     const char *host;

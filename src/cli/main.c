@@ -64,7 +64,9 @@ static int help(void)
            "      -n requests a test, values of -d bytes and -r different keys, \"bench:...\";\n"
            "      all of these tests, or some: ");
     cli_bench_tests_print();
-    printf("\n  The environment variable TERRACE_AUTH gives the password as well, and no list of\n"
+    printf("\n");
+    cli_fs_print();
+    printf("  The environment variable TERRACE_AUTH gives the password as well, and no list of\n"
            "  processes shows it; -a comes before it.\n"
            "\nCommands of this server:\n");
     for (size_t i = 0; i < ARRAY_LEN(commands); i++)
@@ -123,5 +125,7 @@ int main(int argc, char **argv)
             return subs[i].run(argc - 1, argv + 1);
     if (strcmp(argv[1], "bench") == 0)
         return cli_bench(argc - 1, argv + 1);
+    if (strcmp(argv[1], "fs") == 0)
+        return cli_fs(argc - 1, argv + 1);
     return cli_client(argc - 1, argv + 1);
 }
