@@ -17,10 +17,13 @@ int cli_client(int argc, char **argv);
 /* [-h HOST] [-p PORT] [-a PASSWORD] [--user NAME] [-c CONNECTIONS] [-P PIPELINE] [-n REQUESTS] [-d
  * BYTES] [-r NUMBERS] [TEST,...] */
 int cli_bench(int argc, char **argv);
+/* import|export|verify|sample ...; see terrace help */
+int cli_tile(int argc, char **argv);
+void cli_tile_help(void);         /* on standard output */
 void cli_bench_tests_print(void); /* their names, on standard output */
 /* [-h HOST] [-p PORT] [-a PASSWORD] [--user NAME] ls|tree|stat|du|find|mv|rm|import|check ... */
 int cli_fs(int argc, char **argv);
-void cli_fs_print(void); /* what there is, on standard output */
+void cli_fs_help(void); /* what there is, on standard output */
 
 struct cli_server { /* which one, and as whom; all borrowed */
     const char *host;

@@ -2,6 +2,7 @@
 #include "cli/fs.h"
 
 #include <inttypes.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <time.h>
 #include <unistd.h>
@@ -14,6 +15,7 @@ enum { ARGS_MAX = 4, WORDS_MAX = 8, TEXT_DEPTH_MAX = 256 };
 
 struct fs_cli {
     struct link link;
+    struct arena arena; /* of replies */
     struct err err;
     const char *arg[ARGS_MAX]; /* what is no option */
     size_t arg_count;
@@ -46,19 +48,19 @@ void fs_name_print(struct bytes name)
     }
 }
 
-static uint64_t field_int(const struct reply *map, const char *label)
+static uint64_t field_int(const struct value *map, const char *label)
 {
-    const struct reply *field = reply_field(map, label);
+    const struct value *field = value_field(map, label);
     return field ? (uint64_t)field->number : 0;
 }
 
-static struct bytes field_text(const struct reply *map, const char *label)
+static struct bytes field_text(const struct value *map, const char *label)
 {
-    const struct reply *field = reply_field(map, label);
+    const struct value *field = value_field(map, label);
     return field ? field->text : bytes_of("", 0);
 }
 
-static bool is_dir(const struct reply *map)
+static bool is_dir(const struct value *map)
 {
     return bytes_eq(field_text(map, "type"), BYTES("directory"));
 }
@@ -80,7 +82,7 @@ static int failed(struct fs_cli *cli)
 
 /* ---- ls ---- */
 
-static void line_print(const struct reply *map)
+static void line_print(const struct value *map)
 {
     struct bytes owner = field_text(map, "owner"), group = field_text(map, "group");
     struct bytes mode = field_text(map, "mode");
@@ -103,9 +105,9 @@ static int run_ls(struct fs_cli *cli)
     CLEANUP(buf_done) struct buf next;
     buf_init(&next, SIZE_MAX);
     for (;;) {
-        struct reply reply;
-        link_clear(&cli->link);
-        if (link_ask(&cli->link, word, count, &reply, &cli->err) != RC_OK)
+        struct value reply;
+        arena_clear(&cli->arena);
+        if (value_ask(&cli->link, word, count, &cli->arena, &reply, &cli->err) != RC_OK)
             return failed(cli);
         if (reply.item_count != 2)
             return cli_fail("an answer that is not understood");
@@ -117,7 +119,7 @@ static int run_ls(struct fs_cli *cli)
                 putchar('\n');
             }
         }
-        if (reply.item[0].kind != REPLY_TEXT)
+        if (reply.item[0].kind != REPLY_BULK)
             return 0;
         buf_cut(&next, 0);
         if (!buf_add_bytes(&next, reply.item[0].text))
@@ -134,7 +136,7 @@ struct tree_line {
 };
 
 /* From behind: the first line of a depth that is met, until a shallower one, is the last. */
-static void lasts_find(const struct reply *reply, struct tree_line *line)
+static void lasts_find(const struct value *reply, struct tree_line *line)
 {
     CLEANUP(buf_done) struct buf seen; /* a byte a depth */
     buf_init(&seen, SIZE_MAX);
@@ -150,10 +152,10 @@ static void lasts_find(const struct reply *reply, struct tree_line *line)
     }
 }
 
-static void tree_line_print(const struct reply *line)
+static void tree_line_print(const struct value *line)
 {
     char size[FS_SIZE_TEXT_BYTES];
-    const struct reply *item = line->item;
+    const struct value *item = line->item;
     fs_size_text((uint64_t)item[3].number, size);
     fs_name_print(item[1].text);
     if (bytes_eq(item[2].text, BYTES("directory")))
@@ -167,8 +169,8 @@ static int run_tree(struct fs_cli *cli)
 {
     struct bytes word[WORDS_MAX] = {BYTES("FS.TREE"), fs_text(cli->arg_count ? cli->arg[0] : "/"),
                                     BYTES("DEPTH"), fs_text(cli->depth ? cli->depth : "")};
-    struct reply reply;
-    if (link_ask(&cli->link, word, cli->depth ? 4 : 2, &reply, &cli->err) != RC_OK)
+    struct value reply;
+    if (value_ask(&cli->link, word, cli->depth ? 4 : 2, &cli->arena, &reply, &cli->err) != RC_OK)
         return failed(cli);
     struct tree_line *line = mem_alloc((reply.item_count + 1) * sizeof *line);
     bool open[TEXT_DEPTH_MAX] = {false}; /* a bar goes on at this depth */
@@ -193,10 +195,10 @@ static int run_tree(struct fs_cli *cli)
 
 /* ---- the others ---- */
 
-static void map_print(const struct reply *reply)
+static void map_print(const struct value *reply)
 {
     for (size_t i = 0; i + 1 < reply->item_count; i += 2) {
-        const struct reply *value = &reply->item[i + 1];
+        const struct value *value = &reply->item[i + 1];
         printf("%.*s: ", (int)reply->item[i].text.len, (const char *)reply->item[i].text.ptr);
         if (value->kind == REPLY_INT)
             printf("%" PRId64, value->number);
@@ -213,8 +215,8 @@ static void map_print(const struct reply *reply)
 static int run_stat(struct fs_cli *cli)
 {
     struct bytes word[] = {BYTES("FS.STAT"), fs_text(cli->arg[0])};
-    struct reply reply;
-    if (link_ask(&cli->link, word, 2, &reply, &cli->err) != RC_OK)
+    struct value reply;
+    if (value_ask(&cli->link, word, 2, &cli->arena, &reply, &cli->err) != RC_OK)
         return failed(cli);
     map_print(&reply);
     return 0;
@@ -223,9 +225,9 @@ static int run_stat(struct fs_cli *cli)
 static int run_du(struct fs_cli *cli)
 {
     struct bytes word[] = {BYTES("FS.DU"), fs_text(cli->arg_count ? cli->arg[0] : "/")};
-    struct reply reply;
+    struct value reply;
     char size[FS_SIZE_TEXT_BYTES];
-    if (link_ask(&cli->link, word, 2, &reply, &cli->err) != RC_OK)
+    if (value_ask(&cli->link, word, 2, &cli->arena, &reply, &cli->err) != RC_OK)
         return failed(cli);
     fs_size_text(field_int(&reply, "bytes"), size);
     printf("%" PRIu64 " bytes (%s), %" PRIu64 " files, %" PRIu64 " directories\n",
@@ -237,8 +239,8 @@ static int run_du(struct fs_cli *cli)
 static int run_find(struct fs_cli *cli)
 {
     struct bytes word[] = {BYTES("FS.FIND"), fs_text(cli->arg[0]), fs_text(cli->arg[1])};
-    struct reply reply;
-    if (link_ask(&cli->link, word, 3, &reply, &cli->err) != RC_OK)
+    struct value reply;
+    if (value_ask(&cli->link, word, 3, &cli->arena, &reply, &cli->err) != RC_OK)
         return failed(cli);
     for (size_t i = 0; i < reply.item_count; i++) {
         fs_name_print(reply.item[i].text);
@@ -251,8 +253,8 @@ static int run_mv(struct fs_cli *cli)
 {
     struct bytes word[] = {BYTES("FS.MV"), fs_text(cli->arg[0]), fs_text(cli->arg[1]),
                            BYTES("REPLACE")};
-    struct reply reply;
-    if (link_ask(&cli->link, word, cli->replace ? 4 : 3, &reply, &cli->err) != RC_OK)
+    struct value reply;
+    if (value_ask(&cli->link, word, cli->replace ? 4 : 3, &cli->arena, &reply, &cli->err) != RC_OK)
         return failed(cli);
     return 0;
 }
@@ -260,8 +262,9 @@ static int run_mv(struct fs_cli *cli)
 static int run_rm(struct fs_cli *cli)
 {
     struct bytes word[] = {BYTES("FS.RM"), fs_text(cli->arg[0]), BYTES("RECURSIVE")};
-    struct reply reply;
-    if (link_ask(&cli->link, word, cli->recursive ? 3 : 2, &reply, &cli->err) != RC_OK)
+    struct value reply;
+    if (value_ask(&cli->link, word, cli->recursive ? 3 : 2, &cli->arena, &reply, &cli->err) !=
+        RC_OK)
         return failed(cli);
     return 0;
 }
@@ -269,8 +272,8 @@ static int run_rm(struct fs_cli *cli)
 static int run_check(struct fs_cli *cli)
 {
     struct bytes word[] = {BYTES("FS.CHECK"), BYTES("REPAIR")};
-    struct reply reply;
-    if (link_ask(&cli->link, word, cli->repair ? 2 : 1, &reply, &cli->err) != RC_OK)
+    struct value reply;
+    if (value_ask(&cli->link, word, cli->repair ? 2 : 1, &cli->arena, &reply, &cli->err) != RC_OK)
         return failed(cli);
     map_print(&reply);
     return field_int(&reply, "left") > 0 ? 1 : 0;
@@ -302,7 +305,7 @@ static const struct sub {
     {"check", run_check, 0, 0, "[--repair]", "whether all rows fit together; exit code 1: no"},
 };
 
-void cli_fs_print(void)
+void cli_fs_help(void)
 {
     for (size_t i = 0; i < ARRAY_LEN(subs); i++)
         printf("  terrace fs %s %s\n      %s\n", subs[i].name, subs[i].args, subs[i].help);
@@ -357,7 +360,9 @@ int cli_fs(int argc, char **argv)
         return cli_fail("usage: terrace fs %s %s", sub->name, sub->args);
     if (link_open(&cli.link, &server, &cli.err) != RC_OK)
         return failed(&cli);
+    arena_init(&cli.arena);
     int code = sub->run(&cli);
+    arena_done(&cli.arena);
     link_close(&cli.link);
     return code;
 }

@@ -3,7 +3,7 @@
  * Threads: one. */
 #pragma once
 
-#include "cli/reply.h"
+#include "cli/value.h"
 
 enum { FS_SIZE_TEXT_BYTES = 32 };
 /* "1.5 MiB" */

@@ -8,21 +8,19 @@
 #include <grp.h>
 #include <inttypes.h>
 #include <pwd.h>
+#include <stdio.h>
 #include <sys/stat.h>
-#include <time.h>
 #include <unistd.h>
 
-#include "base/clock.h"
 #include "base/mem.h"
 #include "cli/fs.h"
+#include "cli/progress.h"
 
 #include "base/banned.h"
 
 enum {
     WINDOW = 4096, /* commands that wait for a reply */
     BATCH = 256,   /* commands that are sent at once */
-    BAR_WIDTH = 30,
-    BAR_MS = 100,
     REASONS_SHOWN = 5,
     NAME_BYTES = 256,
 };
@@ -36,68 +34,45 @@ struct import {
     uint64_t all_count; /* what the first walk has met */
     uint64_t file_count, dir_count, bytes, known_count, skipped_count, failed_count;
     size_t waiting, batched;
-    bool is_terminal;
-    struct clock clock;
-    uint64_t start_ms, bar_ms;
+    uint64_t seen_count;
+    struct progress progress;
     uid_t uid; /* the last ones, and their names */
     gid_t gid;
     bool has_uid, has_gid;
     char owner[NAME_BYTES], group[NAME_BYTES];
 };
 
-/* ---- progress ---- */
-
-static void bar_print(struct import *import, bool last)
-{
-    uint64_t now_ms = clock_unix_ms(&import->clock);
-    uint64_t done = import->file_count + import->dir_count + import->skipped_count;
-    if (!import->is_terminal || (!last && now_ms - import->bar_ms < BAR_MS))
-        return;
-    import->bar_ms = now_ms;
-    uint64_t all = import->all_count > done ? import->all_count : done;
-    int filled = all ? (int)(BAR_WIDTH * done / all) : BAR_WIDTH;
-    uint64_t ms = now_ms - import->start_ms;
-    fprintf(stderr, "\r[");
-    for (int i = 0; i < BAR_WIDTH; i++)
-        fputc(i < filled ? '#' : '-', stderr);
-    fprintf(stderr, "] %3" PRIu64 "%%  %" PRIu64 " of %" PRIu64 "  %" PRIu64 "/s ",
-            all ? 100 * done / all : 100, done, all, ms ? done * 1000 / ms : 0);
-    if (last)
-        fputc('\n', stderr);
-}
-
 /* ---- commands ---- */
 
 static enum rc reply_take(struct import *import)
 {
     struct reply reply;
-    link_clear(import->link);
     enum rc rc = link_reply(import->link, &reply, &import->err);
-    if (rc != RC_OK)
+    if (rc != RC_OK && rc != RC_REPLY)
         return rc;
     import->waiting--;
-    if (reply.kind != REPLY_ERROR)
+    if (rc == RC_OK)
         return RC_OK;
-    if (reply.text.len >= 6 && memcmp(reply.text.ptr, "EXISTS", 6) == 0)
+    if (strncmp(import->err.text, "EXISTS", 6) == 0)
         import->known_count++;
     else if (import->failed_count++ < REASONS_SHOWN)
-        fprintf(stderr, "%sterrace: %.*s\n", import->is_terminal ? "\n" : "", (int)reply.text.len,
-                (const char *)reply.text.ptr);
+        fprintf(stderr, "%sterrace: %s\n", import->progress.is_on ? "\n" : "", import->err.text);
     return RC_OK;
 }
 
 static enum rc command_add(struct import *import, const struct bytes *word, size_t count)
 {
-    enum rc rc = RC_OK;
-    link_add(import->link, word, count);
+    resp_add_array(&import->link->out, count);
+    for (size_t i = 0; i < count; i++)
+        resp_add_bulk(&import->link->out, word[i]);
     import->waiting++;
     if (++import->batched < BATCH)
         return RC_OK;
     import->batched = 0;
-    rc = link_flush(import->link, &import->err);
+    enum rc rc = link_send(import->link, &import->err);
     while (rc == RC_OK && import->waiting > WINDOW)
         rc = reply_take(import);
-    bar_print(import, false);
+    progress_at(&import->progress, import->seen_count);
     return rc;
 }
 
@@ -168,6 +143,7 @@ static FTS *walk_open(const char *from, struct err *err)
 
 static enum rc entry_visit(struct import *import, const FTSENT *entry)
 {
+    import->seen_count += entry->fts_info != FTS_DP;
     buf_cut(&import->path, import->to_len);
     if (!buf_add(&import->path, entry->fts_path + import->from_len,
                  entry->fts_pathlen - import->from_len))
@@ -214,7 +190,7 @@ static enum rc all_send(struct import *import, const char *from)
     if (walk)
         fts_close(walk);
     if (rc == RC_OK)
-        rc = link_flush(import->link, &import->err);
+        rc = link_send(import->link, &import->err);
     while (rc == RC_OK && import->waiting > 0)
         rc = reply_take(import);
     return rc;
@@ -224,22 +200,24 @@ static enum rc all_send(struct import *import, const char *from)
 static enum rc top_make(struct import *import, const char *to)
 {
     struct bytes word[] = {BYTES("FS.MKDIR"), fs_text(to), BYTES("PARENTS")};
-    struct reply reply;
+    struct value value;
+    struct arena arena;
     if (strcmp(to, "/") == 0)
         return RC_OK;
-    return link_ask(import->link, word, ARRAY_LEN(word), &reply, &import->err);
+    arena_init(&arena);
+    enum rc rc = value_ask(import->link, word, ARRAY_LEN(word), &arena, &value, &import->err);
+    arena_done(&arena);
+    return rc;
 }
 
 int fs_import(struct link *link, const char *from, const char *to)
 {
-    struct import import = {.link = link, .is_terminal = isatty(STDERR_FILENO)};
+    struct import import = {.link = link};
     struct stat stat_of;
     size_t from_len = strlen(from);
     char *top = mem_dup(from, from_len + 1);
     while (from_len > 1 && top[from_len - 1] == '/')
         top[--from_len] = 0;
-    clock_init(&import.clock);
-    import.start_ms = clock_unix_ms(&import.clock);
     import.from_len = strcmp(top, "/") == 0 ? 0 : from_len;
     buf_init(&import.path, SIZE_MAX);
     enum rc rc = RC_OK;
@@ -250,15 +228,16 @@ int fs_import(struct link *link, const char *from, const char *to)
     import.to_len = import.path.len;
     if (rc == RC_OK)
         rc = top_make(&import, to);
-    if (rc == RC_OK && import.is_terminal)
+    if (rc == RC_OK && isatty(STDERR_FILENO))
         rc = all_count(&import, top);
+    progress_begin(&import.progress, "entries imported", import.all_count, 0);
     if (rc == RC_OK)
         rc = all_send(&import, top);
+    progress_end(&import.progress, import.seen_count);
     buf_done(&import.path);
     mem_free(top);
     if (rc != RC_OK)
         return cli_fail("%s", import.err.text);
-    bar_print(&import, true);
     char size[FS_SIZE_TEXT_BYTES];
     fs_size_text(import.bytes, size);
     printf("%" PRIu64 " files, %" PRIu64 " directories, %s", import.file_count, import.dir_count,

@@ -64,8 +64,9 @@ static int help(void)
            "      -n requests a test, values of -d bytes and -r different keys, \"bench:...\";\n"
            "      all of these tests, or some: ");
     cli_bench_tests_print();
-    printf("\n");
-    cli_fs_print();
+    putchar('\n');
+    cli_tile_help();
+    cli_fs_help();
     printf("  The environment variable TERRACE_AUTH gives the password as well, and no list of\n"
            "  processes shows it; -a comes before it.\n"
            "\nCommands of this server:\n");
@@ -125,6 +126,8 @@ int main(int argc, char **argv)
             return subs[i].run(argc - 1, argv + 1);
     if (strcmp(argv[1], "bench") == 0)
         return cli_bench(argc - 1, argv + 1);
+    if (strcmp(argv[1], "tile") == 0)
+        return cli_tile(argc - 1, argv + 1);
     if (strcmp(argv[1], "fs") == 0)
         return cli_fs(argc - 1, argv + 1);
     return cli_client(argc - 1, argv + 1);

@@ -86,6 +86,7 @@ static enum rc ask_try(struct ask *ask, struct err *err)
 {
     struct server *server = ask->http->server;
     enum rc rc = RC_OK;
+    tiles_run_begin(server->tiles);
     buf_cut(&ask->data, 0);
     if (ask->url.page != HTTP_METRICS)
         rc = tile_answer(server, ask, err);
@@ -112,6 +113,7 @@ static void answers_give(struct http *http, struct ask *first, struct ask **end)
 static void waiting_remove(struct ask *ask)
 {
     struct http *http = ask->http;
+    tile_waiter_end(http->server->tiles, &ask->tile);
     if (ask->waiting_prev)
         ask->waiting_prev->waiting_next = ask->waiting_next;
     else
@@ -126,7 +128,10 @@ static enum rc waiting_run(struct task *task, struct store *store, struct err *e
     struct server *server = ask->http->server;
     (void)store;
     kv_begin(&server->kv, clock_unix_ms(server->clock));
-    return ask_try(ask, err);
+    enum rc rc = ask_try(ask, err);
+    if (rc == RC_COLD && tiles_wait(server->tiles, &ask->tile, task))
+        task_wait_event(task);
+    return rc;
 }
 
 static void waiting_done(struct task *task, enum rc rc, const struct err *err)

@@ -24,6 +24,7 @@ struct ask {          /* a request */
     struct MHD_Connection *connection;
     struct ask *next;                        /* in a list of asks or answers */
     struct ask *waiting_prev, *waiting_next; /* executor: in http->waiting */
+    struct tile_waiter tile;                 /* executor: for shards */
     struct http_url url;
     char host[HTTP_HOST_BYTES]; /* for TileJSON; empty: unknown */
     bool asked, answered;

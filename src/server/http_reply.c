@@ -6,43 +6,11 @@
 #include <zlib.h>
 
 #include "server/http_int.h"
+#include "tile/format.h"
 
 #include "base/banned.h"
 
 enum { ETAG_BYTES = 24, CACHE_BYTES = 48 };
-
-/* ---- what the data is ---- */
-
-static bool begins(struct bytes data, size_t at, struct bytes with)
-{
-    return data.len >= at && bytes_start_with(bytes_from(data, at), with);
-}
-
-static bool is_gzip(struct bytes data)
-{
-    return begins(data, 0, BYTES("\x1f\x8b\x08"));
-}
-
-static const char *type_of(struct bytes data)
-{
-    if (begins(data, 0, BYTES("\x89PNG\r\n\x1a\n")))
-        return "image/png";
-    if (begins(data, 0, BYTES("\xff\xd8\xff")))
-        return "image/jpeg";
-    if (begins(data, 0, BYTES("RIFF")) && begins(data, 8, BYTES("WEBP")))
-        return "image/webp";
-    if (begins(data, 0, BYTES("GIF8")))
-        return "image/gif";
-    if (begins(data, 4, BYTES("ftypavif")))
-        return "image/avif";
-    if (begins(data, 0, BYTES("{")) || begins(data, 0, BYTES("[")))
-        return "application/json";
-    if (is_gzip(data)) /* packed tiles are vector tiles */
-        return "application/vnd.mapbox-vector-tile";
-    if (data.len > 2 && data.ptr[0] == 0x1a) /* field 3, a layer */
-        return "application/vnd.mapbox-vector-tile";
-    return "application/octet-stream";
-}
 
 /* ---- what the client wants ---- */
 
@@ -172,7 +140,7 @@ static void tile_headers_add(const struct ask *ask, struct MHD_Response *respons
 static enum MHD_Result tile_reply(struct ask *ask)
 {
     struct bytes data = buf_bytes(&ask->data);
-    bool gzip = is_gzip(data), packed = gzip && gzip_is_taken(ask->connection);
+    bool gzip = tile_is_gzip(data), packed = gzip && gzip_is_taken(ask->connection);
     char etag[ETAG_BYTES];
     /* Two forms of one tile are two things to a cache. */
     snprintf(etag, sizeof etag, "\"%016" PRIx64 "%s\"", (uint64_t)XXH3_64bits(data.ptr, data.len),
@@ -183,7 +151,7 @@ static enum MHD_Result tile_reply(struct ask *ask)
             tile_headers_add(ask, response, etag, gzip);
         return response_send(ask->http, ask->connection, MHD_HTTP_NOT_MODIFIED, response);
     }
-    const char *type = type_of(data);
+    const char *type = tile_format_of(data)->mime;
     if (gzip && !packed) {
         struct buf inflated;
         buf_init(&inflated, HTTP_ANSWER_BYTES_MAX);

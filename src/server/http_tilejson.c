@@ -148,7 +148,8 @@ enum rc http__tilejson(struct server *server, struct tile_type *type, const stru
     numbers_add(&maker, "bounds", 4);
     numbers_add(&maker, "center", 3);
     layers_add(&maker);
-    char *text = maker.rc == RC_OK ? json_dumps(maker.json, JSON_COMPACT) : NULL;
+    char *text =
+        maker.rc == RC_OK ? json_dumps(maker.json, JSON_COMPACT | JSON_REAL_PRECISION(10)) : NULL;
     json_decref(maker.json);
     if (maker.rc == RC_COLD)
         store_want(server->store, key_rows(&maker.key), (struct bytes){0}, STORE_WANT_FIRST);

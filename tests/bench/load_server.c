@@ -5,6 +5,8 @@
  *   load_server PORT cycle  keys=N [first=K] [seconds=S]       reads first .. first+keys-1 in turn
  *   load_server PORT random keys=N [first=K] [seconds=S]       reads them at random
  * and for each: [conns=C] [pipeline=P] [seed=X]
+ * type=tile: TILE.SET and TILE.GET of type imagery, of 2 to 4 KiB where value=0, whose
+ * keys are prefix=TEXT and digits=N digits; type=blob: the same as SET and GET of those names.
  *
  * Prints one line: ops N seconds S rate R p50 US p99 US p999 US errors E missing M. A latency is
  * that of a whole pipeline. The server is trusted to answer in order and in RESP2. */
@@ -46,7 +48,8 @@ struct conn {
 
 struct load {
     enum mode mode;
-    const char *type;
+    const char *type, *prefix;
+    int digits;
     int port, conn_count, pipeline, reads_percent;
     uint64_t keys, first, value_bytes, seed, next;
     double seconds;
@@ -111,9 +114,44 @@ static uint64_t zipf_next(struct load *load)
     return mix(rank) % load->keys;
 }
 
+static bool is_tile(const struct load *load)
+{
+    return strcmp(load->type, "tile") == 0 || strcmp(load->type, "blob") == 0;
+}
+
+/* Neighbours in time are none on the map. */
+static int tilekey_put(const struct load *load, char *to, uint64_t n)
+{
+    int len = sprintf(to, "%s", load->prefix);
+    uint64_t at = n * 2654435761u;
+    for (int i = load->digits - 1; i >= 0; i--, at >>= 2)
+        to[len + i] = (char)('0' + (at & 3));
+    to[len + load->digits] = 0;
+    return len + load->digits;
+}
+
+static uint64_t value_bytes_of(const struct load *load, uint64_t n)
+{
+    return !is_tile(load) || load->value_bytes != 0 ? load->value_bytes : 2048 + mix(n) % 2049;
+}
+
+static char *put_tile_name(const struct load *load, char *out, bool set, uint64_t n)
+{
+    char key[64];
+    int len = tilekey_put(load, key, n);
+    bool tile = load->type[0] == 't';
+    out += sprintf(out, "*%d\r\n", 2 + tile + set);
+    out += sprintf(out, "$%d\r\n%s%s\r\n", 3 + (tile ? 5 : 0), tile ? "TILE." : "",
+                   set ? "SET" : "GET");
+    if (tile)
+        out += sprintf(out, "$7\r\nimagery\r\n");
+    return out + sprintf(out, "$%d\r\n%s\r\n", len, key);
+}
+
 static size_t put_get(struct load *load, char *out, uint64_t n)
 {
-    (void)load;
+    if (is_tile(load))
+        return (size_t)(put_tile_name(load, out, false, n) - out);
     return (size_t)sprintf(out, "*2\r\n$3\r\nGET\r\n$16\r\nkey:%012llu\r\n", (unsigned long long)n);
 }
 
@@ -121,7 +159,10 @@ static size_t put_set(struct load *load, char *out, uint64_t n)
 {
     char *at = out;
     unsigned long long number = n;
-    if (strcmp(load->type, "hash") == 0) {
+    uint64_t value_bytes = value_bytes_of(load, n);
+    if (is_tile(load)) {
+        at = put_tile_name(load, at, true, n);
+    } else if (strcmp(load->type, "hash") == 0) {
         at += sprintf(at, "*4\r\n$4\r\nHSET\r\n$6\r\nmyhash\r\n$16\r\nkey:%012llu\r\n", number);
     } else if (strcmp(load->type, "zset") == 0) {
         char score[32];
@@ -132,10 +173,10 @@ static size_t put_set(struct load *load, char *out, uint64_t n)
     } else {
         at += sprintf(at, "*3\r\n$3\r\nSET\r\n$16\r\nkey:%012llu\r\n", number);
     }
-    at += sprintf(at, "$%llu\r\n", (unsigned long long)load->value_bytes);
-    memcpy(at, load->value, load->value_bytes);
-    memcpy(at, &number, sizeof number < load->value_bytes ? sizeof number : load->value_bytes);
-    at += load->value_bytes;
+    at += sprintf(at, "$%llu\r\n", (unsigned long long)value_bytes);
+    memcpy(at, load->value, value_bytes);
+    memcpy(at, &number, sizeof number < value_bytes ? sizeof number : value_bytes);
+    at += value_bytes;
     memcpy(at, "\r\n", 2);
     return (size_t)(at + 2 - out);
 }
@@ -253,7 +294,8 @@ static void conn_open(struct load *load, struct conn *conn)
     int on = 1;
     setsockopt(conn->fd, IPPROTO_TCP, TCP_NODELAY, &on, sizeof on);
     conn->in = malloc(IN_BYTES_MAX);
-    conn->out = malloc((size_t)load->pipeline * (load->value_bytes + 128));
+    conn->out =
+        malloc((size_t)load->pipeline * ((is_tile(load) ? 4096 : 0) + load->value_bytes + 192));
     if (!conn->in || !conn->out)
         die("could not allocate");
     struct epoll_event event = {.events = EPOLLIN, .data.ptr = conn};
@@ -287,10 +329,14 @@ static void option(struct load *load, const char *text)
         {"value", &load->value_bytes, NULL, NULL},   {"seed", &load->seed, NULL, NULL},
         {"conns", NULL, &load->conn_count, NULL},    {"pipeline", NULL, &load->pipeline, NULL},
         {"reads", NULL, &load->reads_percent, NULL}, {"seconds", NULL, NULL, &load->seconds},
-        {"theta", NULL, NULL, &load->zipf.theta},
+        {"theta", NULL, NULL, &load->zipf.theta},    {"digits", NULL, &load->digits, NULL},
     };
     if (len == 4 && memcmp(text, "type", 4) == 0) {
         load->type = value + 1;
+        return;
+    }
+    if (len == 6 && memcmp(text, "prefix", 6) == 0) {
+        load->prefix = value + 1;
         return;
     }
     for (size_t i = 0; i < sizeof options / sizeof *options; i++) {
@@ -323,7 +369,8 @@ static void parse(struct load *load, int argc, char **argv)
     for (int i = 3; i < argc; i++)
         option(load, argv[i]);
     if (load->conn_count < 1 || load->conn_count > CONN_COUNT_MAX || load->pipeline < 1 ||
-        load->pipeline > PIPELINE_MAX || load->value_bytes > VALUE_BYTES_MAX || load->keys < 1) {
+        load->pipeline > PIPELINE_MAX || load->value_bytes > VALUE_BYTES_MAX || load->keys < 1 ||
+        load->digits < 0 || load->digits > 24 || strlen(load->prefix) > 24) {
         fprintf(stderr, "a number is out of range\n");
         exit(2);
     }
@@ -332,6 +379,8 @@ static void parse(struct load *load, int argc, char **argv)
 int main(int argc, char **argv)
 {
     static struct load load = {.type = "string",
+                               .prefix = "",
+                               .digits = 12,
                                .conn_count = 50,
                                .pipeline = 1,
                                .reads_percent = 90,

@@ -191,6 +191,26 @@ def test_cold_tiles_are_waited_for(web):
     assert failures == []
 
 
+def test_tiles_that_are_only_in_shards_are_given(start, tmp_path):
+    port = free_port()
+    server = start("--http-port", str(port), "--tile-types", *TYPES, "--tile-sqlite", str(tmp_path / "shards"),
+                   "--tile-cache", "64kb")
+    server.http_port = port
+    server.r = server.client()
+    keys = [f"0123{n % 4}{n // 4 % 4}{n // 16}000" for n in range(64)]
+    for key in keys:
+        put(server, "imagery", key, f"tile {key} " * 300)
+    for ms in (1000, 2000):
+        put(server, "tm", "0123", f"at {ms}", "TM", ms)
+    server.r.execute_command("TILE.SYNC")
+    for _ in range(2):
+        for key in keys + ["3333"]:
+            reply, body = fetch(server, f"/tiles/imagery/{key}")
+            assert (reply.status, body) == ((404, b"there is no such tile\n") if key == "3333" else
+                                            (200, f"tile {key} ".encode() * 300))
+    assert fetch(server, "/tiles/tm/0123?t=1999")[1] == b"at 1000"
+
+
 def test_tilejson_tells_what_the_metadata_says(web):
     assert json.loads(fetch(web, "/tiles/imagery.json")[1]) == {
         "tilejson": "3.0.0", "name": "imagery", "scheme": "xyz",
