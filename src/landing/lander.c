@@ -30,7 +30,7 @@ enum {
     BACK_OFF_MS_MAX = 10 * 1000,
     ERROR_BACK_OFF_MS = 1000, /* doubles with every attempt */
     ERROR_BACK_OFF_MS_MAX = 3600 * 1000,
-    RETRY_MARKS_MAX = 1024,  /* of a pass */
+    RETRY_MARKS_MAX = 1024,  /* of a table in a pass */
     MANY_MARKS_BATCHES = 10, /* then landing does not wait for its delay */
 };
 #define NS_A_MS UINT64_C(1000000)

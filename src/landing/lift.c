@@ -25,9 +25,10 @@
 #include "base/banned.h"
 
 enum {
-    LIFT_FIELDS_MAX = 4096, /* asked for by name; more of them ask for the whole key */
-    LIFT_FAILED_MS = 300,   /* a failure is the answer for so long */
-    LIFT_SLOW_MS = 500,     /* one that took so long is that of all who waited for it */
+    LIFT_FIELDS_MAX = 4096,    /* asked for by name; more of them ask for the whole key */
+    LIFT_FAILED_MS = 300,      /* a failure is the answer for so long */
+    LIFT_KEEP_MS_LEAST = 1000, /* whatever `keep` says: who asked has to find it here */
+    LIFT_SLOW_MS = 500,        /* one that took so long is that of all who waited for it */
 };
 #define NS_A_MS UINT64_C(1000000)
 
@@ -296,8 +297,11 @@ static enum rc whole_apply(struct lift *lift, const struct dirty_table *table,
     if (rc != RC_OK)
         return rc;
     keep = keep && !marked;
+    uint64_t keep_ms = lift->rule->spec->keep_ms;
+    if (keep_ms < LIFT_KEEP_MS_LEAST)
+        keep_ms = LIFT_KEEP_MS_LEAST;
     if (keep)
-        key.meta.expire_ms = key.ns->kv->now_ms + lift->rule->spec->keep_ms;
+        key.meta.expire_ms = key.ns->kv->now_ms + keep_ms;
     if (lift->whole)
         return hash_whole_set(&key, err);
     return keep && !key.whole ? key_save(&key, BYTES(""), err) : RC_OK;

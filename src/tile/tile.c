@@ -106,6 +106,7 @@ void tiles_close(struct tiles *tiles)
     workers_free(tiles->workers);
     persist_free(tiles->persist);
     cache_done(&tiles->cache);
+    tiles__scans_end(tiles);
     pool_free(tiles->pool);
     buf_done(&tiles->row);
     mem_free(tiles);
@@ -281,6 +282,41 @@ enum rc tile_del(struct tiles *tiles, struct tile_type *type, struct tilekey key
     if (rc != RC_OK || !*ret_existed)
         return rc;
     return tile__row_del(type, key, err);
+}
+
+enum rc tile_drop(struct tiles *tiles, struct tile_type *type, struct tilekey key, struct err *err)
+{
+    (void)tiles;
+    return tile__row_del(type, key, err);
+}
+
+/* ---- for people ---- */
+
+void tile_type_stats(const struct tile_type *type, struct tile_stats *ret_stats)
+{
+    static const char *const names[] = {"none", "sqlite", "kv", "sqlite kv"};
+    struct store_group_state marks = store_group_state(type->tiles->store, tile__marks(type));
+    *ret_stats = (struct tile_stats){.pending = marks.row_count,
+                                     .pending_is_all = !marks.known || marks.complete,
+                                     .shards = names[type->shards]};
+}
+
+void tiles_stats(const struct tiles *tiles, struct tiles_stats *ret_stats)
+{
+    *ret_stats = (struct tiles_stats){.cache_bytes = tiles->cache.bytes,
+                                      .cache_hits = tiles->cache.hits,
+                                      .cache_misses = tiles->cache.misses,
+                                      .shard_reads = tiles->cache.reads,
+                                      .shard_read_failures = tiles->cache.failures};
+    if (!tiles->persist)
+        return;
+    const struct persist_stats *persist = persist_stats(tiles->persist);
+    ret_stats->persisted = persist->persisted;
+    ret_stats->removed = persist->removed;
+    ret_stats->batches = persist->batches;
+    ret_stats->failures = persist->failures;
+    ret_stats->set_aside = persist->set_aside;
+    ret_stats->write_ns = persist->write_ns;
 }
 
 /* ---- the newest not after a time ---- */

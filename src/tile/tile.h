@@ -139,6 +139,8 @@ struct tile_scan_options {
     struct tilekey after; /* keys behind this one */
     uint32_t count_max;   /* of a page */
     int status;           /* TILE_META: of this status only; -1: of any */
+    bool counting;        /* no page: tile_scan_counted() */
+    bool bytes;           /* counting: those of data as well */
 };
 struct tile_scan_row {
     struct tilekey key;
@@ -154,8 +156,46 @@ void tile_scan_free(void *scan); /* NULL is allowed */
 enum rc tile_scan_step(struct tile_scan *scan, struct task *task, struct err *err) NODISCARD;
 const struct tile_scan_row *tile_scan_rows(const struct tile_scan *scan, size_t *ret_count,
                                            bool *ret_more);
-/* The page behind this one. */
+/* The page behind this one, which has rows. */
 void tile_scan_next(struct tile_scan *scan);
+struct tile_counted {
+    uint64_t count, bytes;
+    uint64_t by_status[TILE_STATUS_COUNT]; /* TILE_META */
+};
+struct tile_counted tile_scan_counted(const struct tile_scan *scan);
+/* Inside a commit: removes what a scan has found, without looking. */
+enum rc tile_drop(struct tiles *tiles, struct tile_type *type, struct tilekey key,
+                  struct err *err) NODISCARD;
+
+/* ---- providers: what a tile's provider id stands for ---- */
+
+/* The JSON of a dbroot: {"124": "copyright", "125": {"copyright": "..."}}, or a list of
+ * {"provider_id": 124, "copyright": "..."}, perhaps as "providers" of an object. Replaces all. */
+enum rc tile_provider_load(struct tiles *tiles, struct bytes json, uint64_t *ret_count,
+                           struct err *err) NODISCARD;
+/* RC_NOT_FOUND. */
+enum rc tile_provider_get(struct tiles *tiles, uint64_t id, struct bytes *ret_text,
+                          struct err *err) NODISCARD;
+enum rc tile_provider_set(struct tiles *tiles, uint64_t id, struct bytes text,
+                          struct err *err) NODISCARD;
+/* fn for every provider, by its number. */
+enum rc tile_provider_list(struct tiles *tiles,
+                           void (*fn)(void *arg, uint64_t id, struct bytes text), void *arg,
+                           struct err *err) NODISCARD;
+
+/* ---- for people ---- */
+
+struct tile_stats {
+    uint64_t pending; /* marks in memory */
+    bool pending_is_all;
+    const char *shards; /* "sqlite", "kv", "sqlite kv", "none" */
+};
+void tile_type_stats(const struct tile_type *type, struct tile_stats *ret_stats);
+struct tiles_stats {
+    uint64_t persisted, removed, batches, failures, set_aside, write_ns;
+    uint64_t cache_bytes, cache_hits, cache_misses, shard_reads, shard_read_failures;
+};
+void tiles_stats(const struct tiles *tiles, struct tiles_stats *ret_stats);
 
 /* ---- waiting ---- */
 

@@ -62,6 +62,7 @@ struct tiles {
     struct workers *workers;
     struct persist *persist;
     struct cache cache;
+    struct tile_scan *scans;
 };
 
 /* A key as a suffix. */
@@ -114,6 +115,9 @@ enum rc tile__binding_put(struct tile_type *type, uint8_t complete, struct err *
 size_t tile__mark_put(const struct tile_mark *mark, uint8_t to[TILE_MARK_BYTES_MAX]);
 enum rc tile__mark_decode(struct bytes bytes, struct tile_mark *ret_mark,
                           struct err *err) NODISCARD;
+
+/* scan.c */
+void tiles__scans_end(struct tiles *tiles); /* the workers have ended */
 
 /* persist.c */
 enum rc persist_new(struct tiles *tiles, struct persist **ret_persist, struct err *err) NODISCARD;

@@ -18,6 +18,7 @@ import pytest
 import redis
 
 import land
+import tilekit
 from mariadb import MariaDB
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent.parent
@@ -177,3 +178,21 @@ def columns(start):
 @pytest.fixture
 def landed(landing, sink):
     return landing(sink)
+
+
+# ---- tiles ----
+
+@pytest.fixture
+def dirs(tmp_path):
+    return {"sqlite": tmp_path / "sqlite", "kv": tmp_path / "kv"}
+
+
+@pytest.fixture
+def begin(start, dirs):
+    """begin("sqlite", "kv") starts a server with these shards that persists only when it is asked to."""
+    def begin_one(*kinds, options=()):
+        words = [word for kind in kinds for word in (f"--tile-{kind}", str(dirs[kind]))]
+        if "--tile-batch" not in options:
+            words += ["--tile-batch", "1000000", "--tile-interval", "3600s"]
+        return start("--tile-types", *tilekit.TYPES, *words, *options)
+    return begin_one

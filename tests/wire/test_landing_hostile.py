@@ -257,6 +257,20 @@ def test_who_waits_for_a_database_that_hangs_hears_of_it_once(start, hole):
     assert tries <= 4  # the lander's own, and one or two for all of them
 
 
+@pytest.mark.parametrize("ask", [("HGETALL", KEY), ("HGET", KEY, "f1")])
+def test_what_was_lifted_stays_until_it_was_seen(landing, sink, shift, ask):
+    """With a disk that is slower than `keep` a read would ask SQL again and again."""
+    landed = landing(sink, "keep", "1", prefix=(*shift.prefix, "SLOW_SYNC=20000"),
+                     args=("--durability", "always"))
+    landed.client.hset(KEY, mapping={f"f{n}": "x" for n in range(10)})
+    landed.flush()
+    wait_until(lambda: landed("KEYS", "slug-data*") == [])
+    for _ in range(5):
+        before = landed.status()["lifts"]
+        assert landed(*ask)
+        assert landed.status()["lifts"] <= before + 1
+
+
 # ---- many refused rows ----
 
 @pytest.fixture
@@ -335,11 +349,18 @@ int clock_gettime(clockid_t id, struct timespec *to)
         to->tv_sec += *seconds;
     return (int)rc;
 }
+
+int fdatasync(int fd)
+{
+    const char *microseconds = getenv("SLOW_SYNC");
+    usleep(microseconds ? (useconds_t)atoi(microseconds) : 0);
+    return (int)syscall(SYS_fdatasync, fd);
+}
 """
 
 
 class Shift:
-    """A clock that a test turns, for servers it starts."""
+    """A clock that a test turns, and a disk that is slow, for servers it starts."""
 
     def __init__(self, directory):
         self.file = directory / "shift"

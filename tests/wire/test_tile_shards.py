@@ -1,46 +1,13 @@
 """Tiles in shard files: read by other programs as they are drawn, and by us when the store has them no more."""
 import random
 import sqlite3
-import subprocess
 
 import pytest
 import redis
 
-from tilekit import IMAGERY, Q2, TYPES, headered, pack, place, uvarint
+from tilekit import IMAGERY, TYPES, headered, lmdb_rows, pack, place, sqlite_rows
 
 EVERY = bytes(range(256))
-
-
-@pytest.fixture
-def dirs(tmp_path):
-    return {"sqlite": tmp_path / "sqlite", "kv": tmp_path / "kv"}
-
-
-@pytest.fixture
-def begin(start, dirs):
-    """begin("sqlite", "kv") starts a server with these shards that persists only when it is asked to."""
-    def begin_one(*kinds, options=()):
-        words = [word for kind in kinds for word in (f"--tile-{kind}", str(dirs[kind]))]
-        if "--tile-batch" not in options:
-            words += ["--tile-batch", "1000000", "--tile-interval", "3600s"]
-        return start("--tile-types", *TYPES, *words, *options)
-    return begin_one
-
-
-def sqlite_rows(path, sql):
-    """As the sqlite3 command line prints them."""
-    done = subprocess.run(
-        ["sqlite3", "-readonly", "-cmd", ".timeout 10000", str(path), sql], capture_output=True, text=True, timeout=20)
-    assert done.returncode == 0, done.stderr
-    return done.stdout.splitlines()
-
-
-def lmdb_rows(path, database):
-    """As mdb_dump prints them."""
-    done = subprocess.run(["mdb_dump", "-n", "-s", database, str(path)], capture_output=True, text=True, timeout=20)
-    assert done.returncode == 0, done.stderr
-    lines = done.stdout.split("HEADER=END\n")[1].split("DATA=END")[0].split()
-    return {bytes.fromhex(key): bytes.fromhex(value) for key, value in zip(lines[::2], lines[1::2])}
 
 
 def keys_of_all_levels():

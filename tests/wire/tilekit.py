@@ -1,6 +1,5 @@
 """What the tests of tiles share: a server with types, values with their header."""
-import pathlib
-import sqlite3
+import subprocess
 
 TYPES = ("imagery=1", "terrain=2", "vector=3", "tm=4", "q2=5", "qp=6")
 IMAGERY, TERRAIN, VECTOR, TM, Q2, QP = range(1, 7)
@@ -32,3 +31,19 @@ def place(key):
         return "base.g3db"
     folder = 8 if level <= 12 else 12 if level <= 16 else level
     return f"{folder}/{key[:4]}.g3db"
+
+
+def sqlite_rows(path, sql):
+    """As the sqlite3 command line prints them."""
+    done = subprocess.run(
+        ["sqlite3", "-readonly", "-cmd", ".timeout 10000", str(path), sql], capture_output=True, text=True, timeout=20)
+    assert done.returncode == 0, done.stderr
+    return done.stdout.splitlines()
+
+
+def lmdb_rows(path, database):
+    """As mdb_dump prints them."""
+    done = subprocess.run(["mdb_dump", "-n", "-s", database, str(path)], capture_output=True, text=True, timeout=20)
+    assert done.returncode == 0, done.stderr
+    lines = done.stdout.split("HEADER=END\n")[1].split("DATA=END")[0].split()
+    return {bytes.fromhex(key): bytes.fromhex(value) for key, value in zip(lines[::2], lines[1::2])}

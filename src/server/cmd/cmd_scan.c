@@ -1,5 +1,5 @@
 /* SCAN, KEYS, RANDOMKEY: keys that nobody has named. */
-#include "server/cmd.h"
+#include "server/cmd/cmd_scan.h"
 
 #include "types/number.h"
 #include "types/scan_keys.h"
@@ -50,22 +50,39 @@ static enum rc scan_parse(struct cmd_ctx *ctx, struct scan_keys *ret_scan)
     return RC_OK;
 }
 
-/* The cursor stands before the keys, and is known behind them: they are written first. */
-static enum rc scan_reply(struct cmd_ctx *ctx, const struct scan_keys *scan, struct resp_out *names)
+enum rc cmd_scan_reply(struct cmd_ctx *ctx, uint64_t cursor, const struct resp_out *names,
+                       size_t count)
 {
-    struct name_list list = {.reply = names};
-    uint64_t cursor;
     char text[NUMBER_INT_BYTES];
-    enum rc rc = scan_keys(ctx->ns, scan, name_add, &list, &cursor, ctx->err);
-    if (rc != RC_OK)
-        return rc;
     if (names->failed)
         return err_set(ctx->err, RC_NOMEM, "could not allocate memory for the answer");
     resp_add_array(ctx->reply, 2);
     resp_add_bulk(ctx->reply, bytes_of(text, number_int_text(text, (int64_t)cursor)));
-    resp_add_array(ctx->reply, list.count);
+    resp_add_array(ctx->reply, count);
     resp_add_raw(ctx->reply, buf_bytes(&names->buf));
     return RC_OK;
+}
+
+/* The cursor stands before the keys, and is known behind them: they are written first. Behind the
+ * keys of a database come its tiles. */
+static enum rc scan_reply(struct cmd_ctx *ctx, const struct scan_keys *scan, struct resp_out *names)
+{
+    struct name_list list = {.reply = names};
+    struct bytes position;
+    uint64_t cursor;
+    if (ctx->ns->tile && scan->cursor != 0) {
+        enum rc rc = scan_cursor_find(ctx->kv, scan->cursor, &position, ctx->err);
+        if (rc != RC_OK)
+            return rc;
+        if (position.len > 0 && position.ptr[0] == CMD_SCAN_TILES)
+            return cmd_tile_scan(ctx, scan, bytes_from(position, 1), names);
+    }
+    enum rc rc = scan_keys(ctx->ns, scan, name_add, &list, &cursor, ctx->err);
+    if (rc == RC_OK && cursor == 0 && ctx->ns->tile) {
+        uint8_t tiles = CMD_SCAN_TILES;
+        cursor = scan_cursor_keep(ctx->kv, bytes_of(&tiles, 1));
+    }
+    return rc == RC_OK ? cmd_scan_reply(ctx, cursor, names, list.count) : rc;
 }
 
 enum rc cmd_scan(struct cmd_ctx *ctx)

@@ -35,3 +35,135 @@ enum rc cmd_tile_sync(struct cmd_ctx *ctx)
     task_wait_event(&request->task);
     return RC_WAIT;
 }
+
+/* ---- TILE.STATS ---- */
+
+static void add_number(struct resp_out *out, const char *name, uint64_t value)
+{
+    resp_add_text(out, name);
+    resp_add_int(out, (int64_t)value);
+}
+
+static void type_reply(struct resp_out *out, const struct tile_type *type)
+{
+    static const char *const kinds[] = {
+        [TILE_PLAIN] = "tiles", [TILE_TM] = "tiles with a time", [TILE_META] = "metadata"};
+    struct tile_stats stats;
+    tile_type_stats(type, &stats);
+    resp_add_map(out, 6);
+    resp_add_text(out, "type");
+    resp_add_text(out, tile_type_name(type));
+    resp_add_text(out, "kind");
+    resp_add_text(out, kinds[tile_type_kind(type)]);
+    add_number(out, "db", tile_type_db(type));
+    resp_add_text(out, "shards");
+    resp_add_text(out, stats.shards);
+    add_number(out, "pending", stats.pending);
+    resp_add_text(out, "pending_is_all");
+    resp_add_int(out, stats.pending_is_all);
+}
+
+static void all_reply(struct resp_out *out, const struct tiles *tiles)
+{
+    struct tiles_stats stats;
+    const char *trouble = tiles_trouble(tiles);
+    tiles_stats(tiles, &stats);
+    add_number(out, "persisted", stats.persisted);
+    add_number(out, "removed", stats.removed);
+    add_number(out, "batches", stats.batches);
+    add_number(out, "failed_batches", stats.failures);
+    add_number(out, "shards_set_aside", stats.set_aside);
+    add_number(out, "write_ms", stats.write_ns / 1000000);
+    add_number(out, "cache_bytes", stats.cache_bytes);
+    add_number(out, "cache_hits", stats.cache_hits);
+    add_number(out, "cache_misses", stats.cache_misses);
+    add_number(out, "shard_reads", stats.shard_reads);
+    add_number(out, "shard_read_failures", stats.shard_read_failures);
+    resp_add_text(out, "trouble");
+    resp_add_text(out, trouble ? trouble : "");
+}
+
+enum { STATS_FIELDS = 12 };
+
+enum rc cmd_tile_stats(struct cmd_ctx *ctx)
+{
+    const struct tiles *tiles = ctx->server->tiles;
+    struct tile_type *type;
+    if (ctx->argc > 2)
+        return cmd_arity_error(ctx);
+    if (ctx->argc == 2) {
+        enum rc rc = cmd_tile_type(ctx, 1, &type);
+        if (rc == RC_OK)
+            type_reply(ctx->reply, type);
+        return rc;
+    }
+    size_t count = 0;
+    while (tiles_type_at(tiles, count))
+        count++;
+    resp_add_map(ctx->reply, STATS_FIELDS + 1);
+    all_reply(ctx->reply, tiles);
+    resp_add_text(ctx->reply, "types");
+    resp_add_array(ctx->reply, count);
+    for (size_t i = 0; i < count; i++)
+        type_reply(ctx->reply, tiles_type_at(tiles, i));
+    return RC_OK;
+}
+
+/* ---- TILE.PROVIDER ---- */
+
+enum rc cmd_tile_provider_load(struct cmd_ctx *ctx)
+{
+    uint64_t count;
+    enum rc rc = tile_provider_load(ctx->server->tiles, ctx->argv[2], &count, ctx->err);
+    if (rc == RC_OK)
+        resp_add_int(ctx->reply, (int64_t)count);
+    return rc;
+}
+
+enum rc cmd_tile_provider_set(struct cmd_ctx *ctx)
+{
+    uint64_t id;
+    enum rc rc = cmd_tile_number(ctx, 2, &id);
+    if (rc == RC_OK)
+        rc = tile_provider_set(ctx->server->tiles, id, ctx->argv[3], ctx->err);
+    if (rc == RC_OK)
+        resp_add_status(ctx->reply, "OK");
+    return rc;
+}
+
+enum rc cmd_tile_provider_get(struct cmd_ctx *ctx)
+{
+    struct bytes text;
+    uint64_t id;
+    enum rc rc = cmd_tile_number(ctx, 2, &id);
+    if (rc == RC_OK)
+        rc = tile_provider_get(ctx->server->tiles, id, &text, ctx->err);
+    if (rc == RC_OK)
+        resp_add_bulk(ctx->reply, text);
+    else if (rc == RC_NOT_FOUND)
+        resp_add_null(ctx->reply);
+    return rc == RC_NOT_FOUND ? RC_OK : rc;
+}
+
+struct provider_list {
+    struct resp_out *reply;
+    size_t count;
+};
+
+static void provider_add(void *arg, uint64_t id, struct bytes text)
+{
+    struct provider_list *list = arg;
+    resp_add_int(list->reply, (int64_t)id);
+    resp_add_bulk(list->reply, text);
+    list->count++;
+}
+
+enum rc cmd_tile_provider_list(struct cmd_ctx *ctx)
+{
+    struct provider_list list = {.reply = ctx->reply};
+    size_t mark = resp_open(ctx->reply);
+    enum rc rc = tile_provider_list(ctx->server->tiles, provider_add, &list, ctx->err);
+    if (rc == RC_OK)
+        resp_close_map(ctx->reply, mark, list.count);
+    return rc;
+}
