@@ -93,6 +93,8 @@ enum rc fs__place(struct fs *fs, struct bytes text, uint64_t past, struct fs_pla
                   struct err *err) NODISCARD;
 /* Nothing is at the place: NOTFOUND, or NOTDIR if its parent is a file. */
 enum rc fs__missing(struct fs *fs, uint64_t parent, struct bytes text, struct err *err) NODISCARD;
+/* NOTDIR: the inode that the path names, or whose child it names, is a file. */
+enum rc fs__dir_check(struct fs *fs, uint64_t id, struct bytes text, struct err *err) NODISCARD;
 /* Something is there, and its entry. */
 enum rc fs__target(struct fs *fs, struct bytes target, uint64_t *ret_id, struct fs_entry *ret_entry,
                    struct err *err) NODISCARD;
