@@ -10,6 +10,13 @@
 struct fs_sweep;
 struct fs_job;
 
+/* Where a directory was when it was last passed, by the hash of its path. Only for fs_prefetch():
+ * it may be anything. */
+enum { FS_HINTS = 256 };
+struct fs_hint {
+    uint64_t hash, id;
+};
+
 struct fs {
     struct store *store;
     struct tasks *tasks;
@@ -26,6 +33,7 @@ struct fs {
     struct fs_job *jobs; /* in order of arrival */
     void (*wake)(void *arg);
     void *wake_arg;
+    struct fs_hint hint[FS_HINTS];
 };
 
 /* ---- errors ---- */
@@ -91,6 +99,8 @@ struct fs_place {
 /* past: 0, or an id whose place on the way is to be known. NOTFOUND, NOTDIR: of what is above. */
 enum rc fs__place(struct fs *fs, struct bytes text, uint64_t past, struct fs_place *ret_place,
                   struct err *err) NODISCARD;
+/* The directory part of a path leads to this inode. */
+void fs__hint_set(struct fs *fs, struct bytes text, struct bytes name, uint64_t id);
 /* Nothing is at the place: NOTFOUND, or NOTDIR if its parent is a file. */
 enum rc fs__missing(struct fs *fs, uint64_t parent, struct bytes text, struct err *err) NODISCARD;
 /* NOTDIR: the inode that the path names, or whose child it names, is a file. */

@@ -55,9 +55,12 @@ enum rc fs__place(struct fs *fs, struct bytes text, uint64_t past, struct fs_pla
         place.id = 0;
         rc = RC_OK;
     }
-    if (rc == RC_OK)
-        *ret_place = place;
-    return rc;
+    if (rc != RC_OK)
+        return rc;
+    if (place.parent != 0)
+        fs__hint_set(fs, text, place.name, place.parent);
+    *ret_place = place;
+    return RC_OK;
 }
 
 /* ---- ids ---- */

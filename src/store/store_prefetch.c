@@ -144,3 +144,22 @@ bool store_peek(struct store *store, struct store_group group, struct bytes *ret
     *ret_packed = hot_row_value(row);
     return true;
 }
+
+bool store_peek_row(struct store *store, const struct store_row *row, struct bytes *ret_packed)
+{
+    const struct hot *hot = &store->hot;
+    uint32_t slot = hot->prefix[row->group.prefix].slot;
+    struct tree_pos pos;
+    if (row->group.key.len > STORE_GROUP_KEY_BYTES_MAX)
+        return false;
+    const struct hot_group *group =
+        hot_group_find(hot, slot, row->group.key, hot_hash(hot, slot, row->group.key));
+    if (!group || !group->tree.root)
+        return false;
+    tree_seek(&group->tree, row->suffix, &pos);
+    if (!pos.exact)
+        return false;
+    struct entry entry = block_entry(pos.block, pos.index);
+    *ret_packed = entry.value;
+    return !(entry.flags & ENTRY_TOMB);
+}
