@@ -164,6 +164,15 @@ const struct persist_stats *persist_stats(const struct persist *persist)
     return &persist->stats;
 }
 
+uint64_t persist_in_flight(const struct persist *persist)
+{
+    uint64_t count = 0;
+    for (size_t i = 0; i < ARRAY_LEN(persist->batch); i++)
+        if (persist->batch[i].state == BATCH_WRITING)
+            count += persist->batch[i].count;
+    return count;
+}
+
 static bool is_idle(const struct persist *persist)
 {
     return !persist->in_round && persist->batch[0].state == BATCH_EMPTY &&
@@ -280,7 +289,7 @@ static enum rc marks_read(struct persist *persist, struct batch *batch, struct t
         bytes += row.len;
         rc = rc == RC_COLD ? RC_OK : rc;
     }
-    return rc == RC_OK && cold ? RC_COLD : rc;
+    return cold && (rc == RC_OK || rc == RC_NOT_FOUND) ? RC_COLD : rc;
 }
 
 /* From now on it cannot be said any more that nothing was persisted. */

@@ -219,19 +219,24 @@ static int changes_put(struct lmdb_shard *shard, MDB_txn *txn,
 /* Bare values get their header: epoch 0, provider 0. */
 static int legacy_convert(struct lmdb_shard *shard, MDB_txn *txn)
 {
+    static const uint8_t header[2] = {0, 0};
+    uint8_t name[TILEKEY_TM_BYTES];
     MDB_cursor *cursor = NULL;
     MDB_val key, value;
     CLEANUP(buf_done) struct buf bare;
     buf_init(&bare, SIZE_MAX);
     int code = mdb_cursor_open(txn, shard->tiles, &cursor);
     while (code == 0 && (code = mdb_cursor_get(cursor, &key, &value, MDB_NEXT)) == 0) {
-        static const uint8_t header[2] = {0, 0};
+        if (key.mv_size > sizeof name)
+            continue; /* not one of ours */
         buf_cut(&bare, 0);
         if (!buf_add(&bare, header, sizeof header) || !buf_add(&bare, value.mv_data, value.mv_size))
             code = ENOMEM;
+        memcpy(name, key.mv_data, key.mv_size); /* both are in the page that is changed */
+        key.mv_data = name;
         MDB_val whole = val_of(buf_bytes(&bare));
         if (code == 0)
-            code = mdb_cursor_put(cursor, &key, &whole, MDB_CURRENT);
+            code = mdb_cursor_put(cursor, &key, &whole, 0);
     }
     mdb_cursor_close(cursor);
     return code == MDB_NOTFOUND ? 0 : code;

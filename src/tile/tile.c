@@ -317,6 +317,7 @@ void tiles_stats(const struct tiles *tiles, struct tiles_stats *ret_stats)
     ret_stats->failures = persist->failures;
     ret_stats->set_aside = persist->set_aside;
     ret_stats->write_ns = persist->write_ns;
+    ret_stats->in_flight = persist_in_flight(tiles->persist);
 }
 
 /* ---- the newest not after a time ---- */

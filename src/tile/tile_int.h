@@ -131,6 +131,7 @@ struct persist_stats {
     uint64_t write_ns;
 };
 const struct persist_stats *persist_stats(const struct persist *persist);
+uint64_t persist_in_flight(const struct persist *persist); /* given to the writer */
 
 /* tile.c */
 /* The row as it is in the store. RC_NOT_FOUND: neither row nor mark says anything; shards may. With

@@ -82,7 +82,8 @@ def test_a_key_of_another_pair_can_be_removed_and_does_not_stop_the_sweep(start,
     client.hset("slug-data:{a:b_c:t:1}", "f", 1)
     client.hset("slug-data:{a:b_c:t:2}", "f", 1)
     client.pexpire("slug-data:{a:b_c:t:1}", 400)
-    client.execute_command("LAND.RULE", "ADD", "r", "slug-data:{*}", url, "expire", "delete")
+    client.execute_command("LAND.RULE", "ADD", "r", "slug-data:{*}", url, "expire", "delete",
+                           "delay", "20")
     client.hset("slug-data:{a_b:c:t:1}", "f", 1)
     client.set("plain", 1, px=600)
     wait_until(lambda: client.execute_command("DBSIZE") == 4)  # tables, rules, and two hashes

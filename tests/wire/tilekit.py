@@ -47,3 +47,8 @@ def lmdb_rows(path, database):
     assert done.returncode == 0, done.stderr
     lines = done.stdout.split("HEADER=END\n")[1].split("DATA=END")[0].split()
     return {bytes.fromhex(key): bytes.fromhex(value) for key, value in zip(lines[::2], lines[1::2])}
+
+
+def stats(client, *words):
+    flat = client.execute_command("TILE.STATS", *words)
+    return {name.decode(): value for name, value in zip(flat[::2], flat[1::2])}

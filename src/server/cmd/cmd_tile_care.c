@@ -70,6 +70,7 @@ static void all_reply(struct resp_out *out, const struct tiles *tiles)
     tiles_stats(tiles, &stats);
     add_number(out, "persisted", stats.persisted);
     add_number(out, "removed", stats.removed);
+    add_number(out, "in_flight", stats.in_flight);
     add_number(out, "batches", stats.batches);
     add_number(out, "failed_batches", stats.failures);
     add_number(out, "shards_set_aside", stats.set_aside);
@@ -83,7 +84,7 @@ static void all_reply(struct resp_out *out, const struct tiles *tiles)
     resp_add_text(out, trouble ? trouble : "");
 }
 
-enum { STATS_FIELDS = 12 };
+enum { STATS_FIELDS = 13 };
 
 enum rc cmd_tile_stats(struct cmd_ctx *ctx)
 {
