@@ -2,6 +2,7 @@
 # One test program: build-dev/tests/unit_base_buf [part of a test's name].
 PORT ?= 7379
 DIR ?= ./data
+ARGS ?=
 AREA ?=
 TEST ?=
 SECONDS ?= 60
@@ -19,7 +20,7 @@ all:
 	$(call build,release)
 
 run: all
-	exec build/terraced --port $(PORT) --dir $(DIR)
+	exec build/terraced --port $(PORT) --dir $(DIR) $(ARGS)
 
 test:
 	@tools/deps.sh test

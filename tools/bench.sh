@@ -1,7 +1,8 @@
 #!/bin/bash
 # bench.sh BUILD_DIR [AREA]: runs bench_AREA, or every bench program that was built. The area server is
 # tools/bench_server.py; it runs last, and OPTIONS="--only set,get --p 16" makes it short. The area landing is
-# bench_landing and then tools/bench_landing.py, whose outage of the database lasts OUTAGE_SECONDS.
+# bench_landing and then tools/bench_landing.py, whose outage of the database lasts OUTAGE_SECONDS. The area tile is
+# tools/bench_tile.py, which TILE_BENCH=short makes short.
 set -eu
 build=$1
 area=${2:-}
@@ -12,6 +13,13 @@ bench_server() {
 bench_landing() {
     /usr/bin/python3 "$(dirname "$0")/bench_landing.py" --build "$build"
 }
+bench_tile() {
+    /usr/bin/python3 "$(dirname "$0")/bench_tile.py" --build "$build"
+}
+if [ "$area" = tile ]; then
+    bench_tile
+    exit
+fi
 if [ "$area" = server ]; then
     bench_server
     exit
@@ -31,5 +39,7 @@ for program in "$build"/bench_*; do
 done
 echo "== bench_landing.py"
 bench_landing
+echo "== bench_tile.py"
+bench_tile
 echo "== bench_server.py"
 bench_server

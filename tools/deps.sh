@@ -72,6 +72,7 @@ need_test() {
     need redis-server has redis-server
     need mariadb-server has_daemon mariadbd
     need sqlite3 has sqlite3
+    need curl has curl
     need lmdb-utils has mdb_dump
     need openssl has openssl
     need python3-pymysql has_module pymysql
@@ -82,7 +83,7 @@ need_test() {
 case $goal in
 build) need_build ;;
 test) need_build && need_test ;;
-bench) need_build && need redis-tools has redis-benchmark && need redis-server has redis-server ;;
+bench) need_build && need redis-tools has redis-benchmark && need redis-server has redis-server && need wrk has wrk ;;
 check)
     need_build
     need_test

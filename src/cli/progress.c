@@ -16,7 +16,7 @@ void progress_begin(struct progress *progress, const char *what, uint64_t total,
     *progress = (struct progress){.what = what, .total = total, .begin_count = begin_count};
     progress->is_on = isatty(STDERR_FILENO);
     clock_init(&progress->clock);
-    progress->begin_ns = clock_mono_ns(&progress->clock);
+    progress->begin_ns = progress->shown_ns = clock_mono_ns(&progress->clock);
 }
 
 static void draw(struct progress *progress, uint64_t count, uint64_t now_ns)

@@ -15,6 +15,7 @@ static const struct {
     bool has_type;
 } subs[] = {
     {"import", tile_import, true},
+    {"export", tile_export, true},
     {"verify", tile_verify, true},
     {"sample", tile_sample, false},
 };
@@ -216,5 +217,5 @@ int cli_tile(int argc, char **argv)
             return cli_fail("%s", err.text);
         return subs[i].run(&options);
     }
-    return cli_fail("terrace tile import, verify or sample; try: terrace help");
+    return cli_fail("terrace tile import, export, verify or sample; try: terrace help");
 }

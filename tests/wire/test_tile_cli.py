@@ -189,6 +189,76 @@ def test_verify_names_what_is_missing_and_what_is_another(tool, tmp_path):
     assert "of 85 tiles 2 are missing and 1 are others" in tool("verify", tmp_path / "map.mbtiles", "imagery", code=1)
 
 
+# ---- export ----
+
+def sql(path, question):
+    return subprocess.run(["sqlite3", path, question], capture_output=True, text=True, check=True).stdout.splitlines()
+
+
+def test_a_round_trip_through_mbtiles_changes_nothing(tool, tmp_path):
+    tiles = some_tiles(5)
+    mbtiles(tmp_path / "map.mbtiles", tiles, {"name": "A map", "format": "png", "json": '{"x": "é"}'})
+    tool("import", tmp_path / "map.mbtiles", "imagery")
+    assert "exported 341 tiles" in tool("export", tmp_path / "out.mbtiles", "imagery")
+    assert not (tmp_path / "out.mbtiles.part").exists()
+    assert sql(tmp_path / "out.mbtiles", "PRAGMA integrity_check") == ["ok"]
+    assert sql(tmp_path / "out.mbtiles", "SELECT name FROM sqlite_master WHERE type = 'table' ORDER BY 1") == \
+        ["metadata", "tiles"]
+    for table in ("tiles", "metadata"):
+        ask = f"SELECT * FROM {table} ORDER BY 1, 2" + (", 3" if table == "tiles" else "")
+        theirs, ours = (sqlite3.connect(tmp_path / name).execute(ask).fetchall() for name in ("map.mbtiles", "out.mbtiles"))
+        assert set(theirs) <= set(ours) and (table == "metadata" or theirs == ours)
+    assert "exists already" in tool("export", tmp_path / "out.mbtiles", "imagery", code=1)
+
+
+def test_a_round_trip_through_directories_changes_nothing(tool, tmp_path):
+    terrace("tile", "sample", tmp_path / "map", "--levels", 3)
+    tool("import", tmp_path / "map", "imagery")
+    assert "exported 85 tiles" in tool("export", tmp_path / "out", "imagery")
+    files = {path.relative_to(tmp_path / "map"): path.read_bytes() for path in (tmp_path / "map").rglob("*.png")}
+    assert files == {path.relative_to(tmp_path / "out"): path.read_bytes() for path in (tmp_path / "out").rglob("*.png")}
+    assert json.loads((tmp_path / "out" / "metadata.json").read_text())["maxzoom"] == "3"
+    assert sorted(path.name for path in (tmp_path / "out").iterdir()) == ["0", "1", "2", "3", "metadata.json"]
+    tool("export", tmp_path / "tms", "imagery", "--rows", "tms")
+    assert (tmp_path / "tms" / "3" / "1" / "0.png").read_bytes() == files[type(next(iter(files)))("3/1/7.png")]
+
+
+def test_an_export_takes_a_part(tool, tmp_path):
+    mbtiles(tmp_path / "map.mbtiles", some_tiles(6))
+    tool("import", tmp_path / "map.mbtiles", "imagery")
+    box = "--bbox", "101.5,19.5,102.5,20.5", "--levels", "3-5"
+    assert "exported 3 tiles" in tool("export", tmp_path / "out.mbtiles", "imagery", *box)
+    assert sql(tmp_path / "out.mbtiles", "SELECT zoom_level, tile_column, tile_row FROM tiles ORDER BY 1") == \
+        ["3|6|4", "4|12|8", "5|25|17"]
+
+
+def test_an_export_that_is_killed_goes_on(tool, large, tmp_path):
+    path, tiles = large
+    tool("import", path, "imagery")
+    out = tmp_path / "out.mbtiles"
+    process = subprocess.Popen([TERRACE, "tile", "export", str(out), "imagery", "-p", str(tool.server.port)],
+                               stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+    part = tmp_path / "out.mbtiles.part"
+    wait_for(lambda: part.exists() and part.stat().st_size > 1 << 20)
+    process.kill()
+    process.wait()
+    assert not out.exists()
+    said = tool("export", out, "imagery")
+    assert "going on behind" in said
+    assert sql(out, "PRAGMA integrity_check; SELECT count(*) FROM tiles") == ["ok", str(len(tiles))]
+    assert f"all {len(tiles)} tiles" in tool("verify", out, "imagery")
+
+
+def test_a_directory_export_goes_on_behind_its_note(tool, tmp_path):
+    terrace("tile", "sample", tmp_path / "map", "--levels", 2)
+    tool("import", tmp_path / "map", "imagery")
+    (tmp_path / "out").mkdir()
+    (tmp_path / "out" / ".terrace-export").write_text("imagery 0-24 0 0,0,0,0 0 \n30\n")
+    said = tool("export", tmp_path / "out", "imagery")
+    assert "going on behind 30" in said and "exported 3 tiles" in said  # 31, 32, 33
+    assert "exported 21 tiles" in tool("export", tmp_path / "out", "imagery", "--again")
+
+
 # ---- what is wrong ----
 
 def test_files_that_are_no_mbtiles_are_named(tool, tmp_path):

@@ -6,12 +6,15 @@ stands behind the line that prints it, as a comment.
 import os
 import pty
 import re
+import shlex
 import subprocess
 
 from conftest import ROOT, TERRACE
+from diff.servers import free_port
 
 BLOCK = re.compile(r"```(console|python|js)\n(.*?)```", re.DOTALL)
 PRINTED = re.compile(r"(?:print|console\.log)\(.*\);? *(?:#|//) (.*)")
+HTTP_PORT = "8080"
 NODE_MODULES = ROOT / "build-node" / "node_modules"  # tools/deps.sh test puts it there
 
 
@@ -49,7 +52,9 @@ def run_in_terminal(command):
         text += part
     os.close(master)
     process.wait(60)
-    return re.sub(r"\x1b\[[0-9;?]*[a-zA-Z]", "", text.decode()).replace("\r", "")
+    text = re.sub(r"\x1b\[[0-9;?]*[a-zA-Z]", "", text.decode())
+    text = re.sub(r"\r+\n", "\n", text)
+    return re.sub(r"[^\n]*\r", "", text)  # what was drawn over
 
 
 def run_program(kind, text):
@@ -74,24 +79,28 @@ def assert_like(expected, got):
 def test_the_readme_tells_the_truth(start):
     server = None
     count = 0
+    http_port = str(free_port())
     for command, expected in steps_of((ROOT / "README.md").read_text()):
         if command == "make test":
             continue
-        if command == "make run":
+        if command.startswith("make run"):
             if server:
                 server.kill()
-            server = start()
+            words = shlex.split(command.partition("ARGS=")[2])
+            words = shlex.split(words[0].replace(HTTP_PORT, http_port)) if words else []
+            directory = str(server.dir) if server else "./data"
+            server = start(*(word.replace("./data", directory) for word in words))
             got = server.banner
         elif command.startswith(("python\n", "js\n")):
             got = run_program(*command.replace("7379", str(server.port)).split("\n", 1))
         else:
-            command = command.replace("7379", str(server.port))
+            command = command.replace("7379", str(server.port)).replace(HTTP_PORT, http_port)
             command = command.replace("build/terrace ", f"{TERRACE} ")
             command = command.replace("./data", str(server.dir))
             got = run_in_terminal(command)
             if command.startswith("kill "):
                 server.process.wait(20)
-        assert_like(expected.replace("7379", str(server.port)).replace("./data", str(server.dir)),
-                    got)
+        expected = expected.replace("7379", str(server.port)).replace(HTTP_PORT, http_port)
+        assert_like(expected.replace("./data", str(server.dir)), got)
         count += 1
     assert count >= 30
