@@ -46,14 +46,13 @@ void fs_prefetch(struct fs *fs, const struct bytes *path, size_t count)
     struct fs_key key[PREFETCH_MAX];
     struct store_row row[PREFETCH_MAX];
     struct store_group group[PREFETCH_MAX];
+    struct bytes value[PREFETCH_MAX];
     size_t row_count = 0, group_count = 0;
     for (size_t i = 0; i < count && i < PREFETCH_MAX; i++)
         row_count += row_of(fs, path[i], &key[row_count], &row[row_count]);
-    store_prefetch_rows(fs->store, row, row_count);
-    for (size_t i = 0; i < row_count; i++) {
-        struct bytes value; /* an edge's value is the key of its inode */
-        if (store_peek_row(fs->store, &row[i], &value) && value.len == FS_ID_BYTES)
-            group[group_count++] = (struct store_group){fs->inode, value};
-    }
+    store_peek_rows(fs->store, row, row_count, value);
+    for (size_t i = 0; i < row_count; i++)
+        if (value[i].ptr && value[i].len == FS_ID_BYTES) /* an edge's value is an inode's key */
+            group[group_count++] = (struct store_group){fs->inode, value[i]};
     store_prefetch(fs->store, group, group_count);
 }
