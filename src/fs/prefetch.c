@@ -50,6 +50,8 @@ void fs_prefetch(struct fs *fs, const struct bytes *path, size_t count)
     size_t row_count = 0, group_count = 0;
     for (size_t i = 0; i < count && i < PREFETCH_MAX; i++)
         row_count += row_of(fs, path[i], &key[row_count], &row[row_count]);
+    if (row_count == 0)
+        return;
     store_peek_rows(fs->store, row, row_count, value);
     for (size_t i = 0; i < row_count; i++)
         if (value[i].ptr && value[i].len == FS_ID_BYTES) /* an edge's value is an inode's key */
