@@ -166,14 +166,21 @@ static void batch_prefetch_rows(struct server *server)
     struct store_row row[BATCH_CALLS_MAX];
     uint8_t id[BATCH_CALLS_MAX][KEY_ID_BYTES];
     uint8_t member[BATCH_CALLS_MAX][PREFETCH_MEMBER_BYTES_MAX];
+    _Static_assert((int)PREFETCH_MEMBER_BYTES_MAX >= (int)TILEKEY_TM_BYTES, "a key of a tile fits");
     size_t count = 0;
     const struct call *last = NULL; /* whose rows the last of `row` are */
     for (size_t i = 0; i < server->call_count; i++) {
         const struct call *call = &server->call[i];
-        unsigned flags = call->cmd ? call->cmd->flags & (CMD_ROW2 | CMD_ZROW2 | CMD_ZROW3) : 0;
+        unsigned flags =
+            call->cmd ? call->cmd->flags & (CMD_ROW2 | CMD_ZROW2 | CMD_ZROW3 | CMD_TILE2) : 0;
         size_t at = flags & CMD_ZROW3 ? 3 : 2;
         if (flags == 0 || call->argc <= at)
             continue;
+        if (flags & CMD_TILE2) {
+            count += tile_row_of(server->tiles, call->argv[1], call->argv[2], member[count],
+                                 &row[count]);
+            continue;
+        }
         if (last && call->conn->ns == last->conn->ns && bytes_eq(call->argv[1], last->argv[1]))
             row[count].group = row[count - 1].group;
         else if (!key_peek_rows(call->conn->ns, call->argv[1], id[count], &row[count].group))

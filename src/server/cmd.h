@@ -39,6 +39,7 @@ enum cmd_flags {
     CMD_ROW2 = 1 << 14,  /* the one of argument 2, a field or a member of a set */
     CMD_ZROW2 = 1 << 15, /* the one of a member of a sorted set, argument 2 */
     CMD_ZROW3 = 1 << 16, /* argument 3 */
+    CMD_TILE2 = 1 << 20, /* the one of a tile: argument 1 is its type, 2 its key */
     CMD_STORE = 1 << 17, /* STORE and a key may stand among the arguments; the last one counts */
     CMD_ALONE = 1 << 18, /* refused inside a MULTI */
     /* What it does or tells is not in the store, and cannot be undone: an EXEC runs it last. */

@@ -15,6 +15,7 @@
 
 enum {
     DESCRIPTORS_KEPT = 400, /* for the store: its engine may hold 256 files open */
+    DESCRIPTORS_A_SHARD = 3,
     CRON_MS = 100,
     DRAIN_MS_MAX = 5 * 1000,
     TILES_MS_MAX = 30 * 1000,
@@ -39,12 +40,15 @@ static void signal_ready(struct loop_watch *watch, unsigned events)
 }
 
 /* As many clients as the system gives descriptors for. */
-static size_t clients_max(size_t wanted_count)
+static size_t clients_max(const struct config *config)
 {
     struct rlimit limit;
+    size_t wanted_count = config->maxclients, kept = DESCRIPTORS_KEPT;
+    if (config->tile_sqlite[0] || config->tile_kv[0])
+        kept += (size_t)config->tile_open_shards * DESCRIPTORS_A_SHARD;
     if (getrlimit(RLIMIT_NOFILE, &limit) != 0)
         return DESCRIPTORS_KEPT;
-    rlim_t wanted = wanted_count + DESCRIPTORS_KEPT;
+    rlim_t wanted = wanted_count + kept;
     if (limit.rlim_cur < wanted) {
         limit.rlim_cur = limit.rlim_max < wanted ? limit.rlim_max : wanted;
         if (setrlimit(RLIMIT_NOFILE, &limit) != 0 && getrlimit(RLIMIT_NOFILE, &limit) != 0)
@@ -52,8 +56,7 @@ static size_t clients_max(size_t wanted_count)
     }
     if (limit.rlim_cur >= wanted)
         return wanted_count;
-    return limit.rlim_cur / 2 > DESCRIPTORS_KEPT ? (size_t)limit.rlim_cur - DESCRIPTORS_KEPT
-                                                 : (size_t)limit.rlim_cur / 2;
+    return limit.rlim_cur / 2 > kept ? (size_t)limit.rlim_cur - kept : (size_t)limit.rlim_cur / 2;
 }
 
 static void encodings_set(struct server *server)
@@ -76,7 +79,7 @@ static void config_changed(void *arg, const struct config *config, const char *n
     } else if (strcmp(name, "hot-memory") == 0) {
         store_hot_memory_set(server->store, config->hot_memory_bytes);
     } else if (strcmp(name, "maxclients") == 0) {
-        server->conn_count_max = clients_max(config->maxclients);
+        server->conn_count_max = clients_max(config);
     } else if (strcmp(name, "notify-keyspace-events") == 0) {
         server->notify = config->notify_keyspace_events;
         server__listening_update(server);
@@ -201,7 +204,7 @@ enum rc server_new(const struct server_options *options, struct server **ret_ser
     server->clock = options->clock;
     server->config = options->config;
     server->start_ms = server->last_save_ms = clock_unix_ms(server->clock);
-    server->conn_count_max = clients_max(server->config->maxclients);
+    server->conn_count_max = clients_max(server->config);
     server->notify = server->config->notify_keyspace_events;
     run_id_draw(server->run_id);
     server_parts_init(server);

@@ -140,8 +140,8 @@ static enum rc schema_check(const struct sqlite_shard *shard, bool *ret_there, s
     return rc;
 }
 
-static enum rc format_check(const struct sqlite_shard *shard, bool *ret_marked, bool *ret_there,
-                            struct err *err)
+static enum rc format_look(const struct sqlite_shard *shard, bool *ret_marked, bool *ret_there,
+                           struct err *err)
 {
     const char *path = sqlite3_db_filename(shard->db, "main");
     int64_t application, version, tables;
@@ -166,6 +166,18 @@ static enum rc format_check(const struct sqlite_shard *shard, bool *ret_marked, 
     if (rc == RC_OK && !*ret_there && tables > 0)
         return err_set(err, RC_VERSION, "shard \"%s\" has no table %s, but others", path,
                        shard->shard.table.name);
+    return rc;
+}
+
+/* Of one moment: somebody may be making the file. */
+static enum rc format_check(const struct sqlite_shard *shard, bool *ret_marked, bool *ret_there,
+                            struct err *err)
+{
+    enum rc rc = sql_exec(shard->db, "BEGIN", err);
+    if (rc == RC_OK)
+        rc = format_look(shard, ret_marked, ret_there, err);
+    if (!sqlite3_get_autocommit(shard->db))
+        (void)sqlite3_exec(shard->db, "ROLLBACK", NULL, NULL, NULL);
     return rc;
 }
 

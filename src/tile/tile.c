@@ -290,6 +290,18 @@ enum rc tile_drop(struct tiles *tiles, struct tile_type *type, struct tilekey ke
     return tile__row_del(type, key, err);
 }
 
+bool tile_row_of(const struct tiles *tiles, struct bytes name, struct bytes text,
+                 uint8_t to[TILEKEY_TM_BYTES], struct store_row *ret_row)
+{
+    const struct tile_type *type = tiles_type(tiles, name);
+    struct tilekey key;
+    if (!type || tile_key_parse(type, text, &key, NULL) != RC_OK)
+        return false;
+    size_t len = tilekey_put(key, type->kind == TILE_TM, to);
+    *ret_row = (struct store_row){.group = tile__rows(type), .suffix = bytes_of(to, len)};
+    return true;
+}
+
 /* ---- for people ---- */
 
 void tile_type_stats(const struct tile_type *type, struct tile_stats *ret_stats)

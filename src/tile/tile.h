@@ -99,6 +99,11 @@ enum rc tile_exists(struct tiles *tiles, struct tile_type *type, struct tilekey 
 enum rc tile_del(struct tiles *tiles, struct tile_type *type, struct tilekey key, bool *ret_existed,
                  struct err *err) NODISCARD;
 
+/* Where the row of a tile would be, to prefetch it; no answer. False: it cannot be said. The suffix
+ * is in `to`. */
+bool tile_row_of(const struct tiles *tiles, struct bytes type, struct bytes key,
+                 uint8_t to[TILEKEY_TM_BYTES], struct store_row *ret_row);
+
 /* ---- sets of metadata: TILE_META ---- */
 
 enum tile_status { /* on disk: append, never renumber */
