@@ -67,6 +67,7 @@ enum {
     FS_INFO_BLOCKS_MAX = 1024 * 1024,     /* of a FileInfo */
     FS_WALK_COMMIT_ROWS = 1000,           /* met by a long command inside one commit */
     FS_FIND_BYTES_MAX = 64 * 1024 * 1024, /* paths of one reply */
+    FS_FIND_LINES_MAX = 1000 * 1000,
     FS_TREE_LINES_MAX = 100 * 1000,
     FS_CHECK_FINDINGS_MAX = 10 * 1000, /* kept for REPAIR; it can be asked for again */
     FS_CHECK_EXAMPLES_MAX = 32,        /* told by the reply */

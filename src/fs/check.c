@@ -75,30 +75,34 @@ const struct fs_check_result *fs_check_result(const struct fs_check *check)
 
 /* ---- counters ---- */
 
-/* They are of now, what was read is of the view: they can be compared if nothing came between. */
+/* What they were off in the view they are off now, unless another REPAIR came between. */
 static enum rc counters_check(struct fs_check *check, uint64_t lsn, struct err *err)
 {
     struct fs *fs = check->fs;
     const struct fs_check_result *seen = &check->reading.seen;
+    const struct fs_counts *counts = &check->reading.counts;
     const struct {
-        uint32_t counter;
-        uint64_t value;
-    } real[] = {{fs->file_count, seen->files},
-                {fs->dir_count, seen->dirs},
-                {fs->bytes, seen->bytes},
-                {fs->graves, seen->graves}};
+        uint32_t number;
+        uint64_t real;
+        int64_t told;
+    } counter[] = {{fs->file_count, seen->files, counts->files},
+                   {fs->dir_count, seen->dirs, counts->dirs},
+                   {fs->bytes, seen->bytes, counts->bytes},
+                   {fs->graves, seen->graves, counts->graves}};
     check->result.counters = FS_COUNTERS_CHANGING;
-    if (fs->change_lsn > lsn)
+    if (fs->repair_lsn > lsn)
         return RC_OK;
     check->result.counters = FS_COUNTERS_EXACT;
     enum rc rc = RC_OK;
-    for (size_t i = 0; rc == RC_OK && i < ARRAY_LEN(real); i++) {
-        int64_t delta = (int64_t)real[i].value - store_counter_get(fs->store, real[i].counter);
+    for (size_t i = 0; rc == RC_OK && i < ARRAY_LEN(counter); i++) {
+        int64_t delta = (int64_t)(counter[i].real - (uint64_t)counter[i].told);
         if (delta == 0)
             continue;
         check->result.counters = check->repair ? FS_COUNTERS_REPAIRED : FS_COUNTERS_WRONG;
-        if (check->repair)
-            rc = store_counter_add(fs->store, real[i].counter, delta, err);
+        if (!check->repair)
+            continue;
+        fs->repair_lsn = store_lsn(fs->store);
+        rc = store_counter_add(fs->store, counter[i].number, delta, err);
     }
     return rc;
 }

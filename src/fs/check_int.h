@@ -11,8 +11,11 @@ struct fs_reading { /* one pass over a view */
     struct fs_check_result seen;
     struct fs_finding *finding;
     size_t finding_count, finding_cap;
-    uint64_t problem_count; /* with those that are not kept */
-    struct arena arena;     /* names of findings */
+    size_t kept_count[FS_FOUND_ROW];
+    enum fs_finding_kind kind_last; /* findings of kinds behind it are not kept */
+    uint64_t problem_count;         /* with those that are not kept */
+    struct fs_counts counts;        /* the counters of the view */
+    struct arena arena;             /* names of findings */
 };
 
 void fs__reading_init(struct fs_reading *reading);

@@ -8,6 +8,7 @@
 
 #include "base/mem.h"
 #include "fs/check_int.h"
+#include "store/sys.h"
 #include "types/spaces.h"
 
 #include "base/banned.h"
@@ -32,14 +33,14 @@ struct reading { /* in progress */
     size_t dir_count, dir_cap;
     struct sum inodes, edges;
     uint64_t id_max, next_id;
-    bool has_next_id;
+    bool has_next_id, next_id_damaged;
     uint64_t below; /* the parent of the last edge, and whether it is a directory */
     bool below_is_dir;
 };
 
 void fs__reading_init(struct fs_reading *reading)
 {
-    *reading = (struct fs_reading){0};
+    *reading = (struct fs_reading){.kind_last = FS_FOUND_ROW};
     arena_init(&reading->arena);
 }
 
@@ -72,14 +73,27 @@ static void found(struct reading *reading, enum fs_finding_kind kind, uint64_t i
     struct fs_finding finding = {.kind = kind, .id = id, .name = name};
     to->problem_count++;
     example_add(&to->seen, &finding, why);
-    if (to->finding_count == FS_CHECK_FINDINGS_MAX || kind == FS_FOUND_ROW)
+    if (kind == FS_FOUND_ROW)
         return;
+    if (to->kept_count[kind] == FS_CHECK_FINDINGS_MAX) {
+        to->kind_last = kind < to->kind_last ? kind : to->kind_last;
+        return;
+    }
+    to->kept_count[kind]++;
     if (to->finding_count == to->finding_cap) {
         to->finding_cap = to->finding_cap ? 2 * to->finding_cap : 16;
         to->finding = mem_realloc(to->finding, to->finding_cap * sizeof *to->finding);
     }
     finding.name = arena_copy(&to->arena, name);
     to->finding[to->finding_count++] = finding;
+}
+
+/* A kind is healed only if all of those before it are: an inode without a readable entry is given
+ * up only when it is known that no edge leads to it. */
+static void findings_cut(struct fs_reading *to)
+{
+    while (to->finding_count > 0 && to->finding[to->finding_count - 1].kind > to->kind_last)
+        to->finding_count--;
 }
 
 static int finding_order(const void *one, const void *other)
@@ -141,6 +155,7 @@ static void special_read(struct reading *reading, uint64_t key, struct bytes val
     struct err why;
     if (key == FS_KEY_NEXT_ID) {
         reading->has_next_id = fs_next_id_decode(value, &reading->next_id, &why) == RC_OK;
+        reading->next_id_damaged = !reading->has_next_id;
     } else if (key == FS_KEY_OWNERS || key == FS_KEY_GROUPS) {
         if (fs_dict_open(value, &dict, &why) != RC_OK)
             found(reading, FS_FOUND_DICTIONARY, key, BYTES(""), why.text);
@@ -181,18 +196,18 @@ static enum rc inode_read(struct reading *reading, struct bytes key, struct byte
         found(reading, FS_FOUND_INODE, id, BYTES(""), why.text);
         return RC_OK;
     }
+    if (entry.owner > reading->owners || entry.group > reading->groups)
+        found(reading, FS_FOUND_INODE, id, BYTES(""), "an owner or a group that is not known");
     if (id == FS_ID_ROOT) {
-        if (!fs_entry_is_dir(&entry) || entry.parent != 0)
+        if (!fs_entry_is_dir(&entry) || entry.parent != 0 || entry.name.len > 0)
             found(reading, FS_FOUND_INODE, id, BYTES(""), "the root is no root");
         return RC_OK;
     }
-    if (entry.owner > reading->owners || entry.group > reading->groups)
-        found(reading, FS_FOUND_INODE, id, BYTES(""), "an owner or a group that is not known");
     if (fs_entry_is_dir(&entry))
         dir_add(reading, id, entry.parent);
     seen->dirs += fs_entry_is_dir(&entry);
     seen->files += !fs_entry_is_dir(&entry);
-    seen->bytes += entry.size;
+    seen->bytes += entry.size < INT64_MAX - seen->bytes ? entry.size : INT64_MAX - seen->bytes;
     sum_add(&reading->inodes, entry.parent, edge_name(&entry, &name), id);
     return RC_OK;
 }
@@ -343,9 +358,29 @@ static bool sums_differ(const struct reading *reading)
     return reading->inodes.low != reading->edges.low || reading->inodes.high != reading->edges.high;
 }
 
+/* Counters of the view, which are those of the same moment as its rows. */
+static enum rc counter_read(struct bytes name, int64_t value, void *arg, struct err *err)
+{
+    struct fs_counts *counts = arg;
+    (void)err;
+    if (bytes_eq(name, BYTES(FS_COUNTER_FILES)))
+        counts->files = value;
+    else if (bytes_eq(name, BYTES(FS_COUNTER_DIRS)))
+        counts->dirs = value;
+    else if (bytes_eq(name, BYTES(FS_COUNTER_BYTES)))
+        counts->bytes = value;
+    else if (bytes_eq(name, BYTES(FS_COUNTER_GRAVES)))
+        counts->graves = value;
+    return RC_OK;
+}
+
 static enum rc all_read(struct reading *reading, struct err *err)
 {
-    enum rc rc = dict_count(reading, FS_KEY_OWNERS, &reading->owners, err);
+    const struct fs_source *source = reading->source;
+    enum rc rc =
+        sys_counters_walk(source->engine, source->view, counter_read, &reading->to->counts, err);
+    if (rc == RC_OK)
+        rc = dict_count(reading, FS_KEY_OWNERS, &reading->owners, err);
     if (rc == RC_OK)
         rc = dict_count(reading, FS_KEY_GROUPS, &reading->groups, err);
     if (rc == RC_OK)
@@ -360,8 +395,8 @@ static enum rc all_read(struct reading *reading, struct err *err)
     if (rc != RC_OK)
         return rc;
     circles_find(reading);
-    if (reading->to->seen.inodes > 0 &&
-        (!reading->has_next_id || reading->next_id <= reading->id_max))
+    if (reading->has_next_id ? reading->next_id <= reading->id_max
+                             : reading->next_id_damaged || reading->id_max >= FS_ID_FIRST)
         found(reading, FS_FOUND_NEXT_ID, reading->id_max + 1, BYTES(""), "ids would be used twice");
     return RC_OK;
 }
@@ -374,6 +409,7 @@ enum rc fs__check_read(struct fs_source *source, const _Atomic bool *stopped, st
     enum rc rc = all_read(&reading, err);
     if (to->finding_count > 1)
         qsort(to->finding, to->finding_count, sizeof *to->finding, finding_order);
+    findings_cut(to);
     mem_free(reading.dir);
     return rc;
 }

@@ -17,10 +17,10 @@ static enum rc counters_open(struct fs *fs, struct err *err)
     const struct {
         struct bytes name;
         uint32_t *number;
-    } counter[] = {{BYTES("fs:files"), &fs->file_count},
-                   {BYTES("fs:dirs"), &fs->dir_count},
-                   {BYTES("fs:bytes"), &fs->bytes},
-                   {BYTES("fs:graves"), &fs->graves}};
+    } counter[] = {{BYTES(FS_COUNTER_FILES), &fs->file_count},
+                   {BYTES(FS_COUNTER_DIRS), &fs->dir_count},
+                   {BYTES(FS_COUNTER_BYTES), &fs->bytes},
+                   {BYTES(FS_COUNTER_GRAVES), &fs->graves}};
     enum rc rc = RC_OK;
     for (size_t i = 0; rc == RC_OK && i < ARRAY_LEN(counter); i++)
         rc = store_counter(fs->store, counter[i].name, counter[i].number, err);
@@ -123,7 +123,6 @@ enum rc fs__entry_put(struct fs *fs, uint64_t id, const struct fs_entry *entry, 
 {
     uint8_t value[FS_ENTRY_BYTES_MAX];
     struct fs_key key = fs__key(id);
-    fs->change_lsn = store_lsn(fs->store);
     return store_put(fs->store, fs__inode(fs, &key), BYTES(""),
                      bytes_of(value, fs_entry_encode(entry, value)), err);
 }
@@ -136,7 +135,6 @@ static enum rc deleted(enum rc rc)
 enum rc fs__entry_delete(struct fs *fs, uint64_t id, struct err *err)
 {
     struct fs_key key = fs__key(id);
-    fs->change_lsn = store_lsn(fs->store);
     return deleted(store_delete(fs->store, fs__inode(fs, &key), BYTES(""), err));
 }
 
@@ -157,14 +155,12 @@ enum rc fs__edge_put(struct fs *fs, uint64_t parent, struct bytes name, uint64_t
                      struct err *err)
 {
     struct fs_key key = fs__key(parent), value = fs__key(child);
-    fs->change_lsn = store_lsn(fs->store);
     return store_put(fs->store, fs__edges(fs, &key), name, bytes_of(value.bytes, FS_ID_BYTES), err);
 }
 
 enum rc fs__edge_delete(struct fs *fs, uint64_t parent, struct bytes name, struct err *err)
 {
     struct fs_key key = fs__key(parent);
-    fs->change_lsn = store_lsn(fs->store);
     return deleted(store_delete(fs->store, fs__edges(fs, &key), name, err));
 }
 
@@ -183,13 +179,23 @@ enum rc fs__has_children(struct fs *fs, uint64_t id, bool *ret_has, struct err *
 
 /* ---- ids ---- */
 
-/* The first id that no row reserves; a tree that has reserved none has no root row either. */
+static bool is_empty(const struct fs *fs)
+{
+    return store_counter_get(fs->store, fs->file_count) == 0 &&
+           store_counter_get(fs->store, fs->dir_count) == 0;
+}
+
+/* The first id that no row reserves; a tree that has reserved none holds nothing. */
 static enum rc next_id_read(struct fs *fs, uint64_t *ret_id, bool *ret_new, struct err *err)
 {
     struct fs_key key = fs__key(FS_KEY_NEXT_ID);
     struct bytes value;
     enum rc rc = store_get(fs->store, fs__inode(fs, &key), BYTES(""), &value, err);
     *ret_new = rc == RC_NOT_FOUND;
+    if (rc == RC_NOT_FOUND && !is_empty(fs)) { /* ids would be used twice */
+        (void)err_set(err, RC_CORRUPT, "the row of the next inode id is lost");
+        return fs__corrupt(err, FS_KEY_NEXT_ID);
+    }
     if (rc == RC_NOT_FOUND) {
         *ret_id = FS_ID_FIRST;
         return RC_OK;
@@ -245,9 +251,21 @@ enum rc fs__count(struct fs *fs, const struct fs_entry *entry, int sign, struct 
 {
     bool is_dir = fs_entry_is_dir(entry);
     enum rc rc = store_counter_add(fs->store, is_dir ? fs->dir_count : fs->file_count, sign, err);
-    if (rc == RC_OK && entry->size > 0)
-        rc = store_counter_add(fs->store, fs->bytes, sign * (int64_t)entry->size, err);
+    if (rc == RC_OK)
+        rc = fs__count_bytes(fs, sign < 0 ? entry->size : 0, sign < 0 ? 0 : entry->size, err);
     return rc;
+}
+
+enum rc fs__count_bytes(struct fs *fs, uint64_t from, uint64_t to, struct err *err)
+{
+    int64_t bytes = store_counter_get(fs->store, fs->bytes);
+    int64_t delta = (int64_t)to - (int64_t)from;
+    if (delta > 0 && bytes > INT64_MAX - delta)
+        return err_set(err, RC_REPLY, "RESOURCE all files together would be over %" PRIi64 " bytes",
+                       INT64_MAX);
+    if (delta < 0 && bytes < -delta) /* the size was damaged: it stops nobody */
+        delta = bytes > 0 ? -bytes : 0;
+    return store_counter_add(fs->store, fs->bytes, delta, err);
 }
 
 /* ---- both rows ---- */

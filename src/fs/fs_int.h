@@ -7,6 +7,11 @@
 #include "fs/fs.h"
 #include "fs/path.h"
 
+#define FS_COUNTER_FILES "fs:files"
+#define FS_COUNTER_DIRS "fs:dirs"
+#define FS_COUNTER_BYTES "fs:bytes"
+#define FS_COUNTER_GRAVES "fs:graves"
+
 struct fs_sweep;
 struct fs_job;
 
@@ -26,7 +31,7 @@ struct fs {
     /* Ids that are reserved and not used; good while ids_end is what the row says (design,
      * invariant 3). */
     uint64_t next_id, ids_end;
-    uint64_t change_lsn; /* of the last commit that changed the tree, undone ones included */
+    uint64_t repair_lsn; /* of the last commit that has set counters right */
     struct arena arena;  /* of the call that runs */
     bool missing;        /* the call was refused because nothing is there */
     struct fs_sweep *sweep;
@@ -81,6 +86,8 @@ enum rc fs__has_children(struct fs *fs, uint64_t id, bool *ret_has, struct err *
 enum rc fs__id_new(struct fs *fs, uint64_t now_ms, uint64_t *ret_id, struct err *err) NODISCARD;
 /* The counters follow an entry that came (sign 1) or goes (sign -1). */
 enum rc fs__count(struct fs *fs, const struct fs_entry *entry, int sign, struct err *err) NODISCARD;
+/* The counter of bytes follows a size. RESOURCE: no number could hold it. */
+enum rc fs__count_bytes(struct fs *fs, uint64_t from, uint64_t to, struct err *err) NODISCARD;
 /* Cuts a subtree off: its top goes to the graveyard. */
 enum rc fs__bury(struct fs *fs, uint64_t id, const struct fs_entry *entry,
                  struct err *err) NODISCARD;
@@ -101,6 +108,10 @@ enum rc fs__place(struct fs *fs, struct bytes text, uint64_t past, struct fs_pla
                   struct err *err) NODISCARD;
 /* The directory part of a path leads to this inode. */
 void fs__hint_set(struct fs *fs, struct bytes text, struct bytes name, uint64_t id);
+/* The entry of what is at the place. CORRUPT: there is none, or it says that it stands elsewhere.
+ */
+enum rc fs__entry_at(struct fs *fs, const struct fs_place *place, struct fs_entry *ret_entry,
+                     struct err *err) NODISCARD;
 /* Nothing is at the place: NOTFOUND, or NOTDIR if its parent is a file. */
 enum rc fs__missing(struct fs *fs, uint64_t parent, struct bytes text, struct err *err) NODISCARD;
 /* NOTDIR: the inode that the path names, or whose child it names, is a file. */

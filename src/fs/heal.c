@@ -153,8 +153,9 @@ static enum rc heal_edge(struct heal *heal, uint64_t parent, struct bytes name, 
     if (rc == RC_NOT_FOUND)
         return RC_OK;
     struct fs_key key = fs__key(rc == RC_OK ? id : 0);
-    bool good = parent == FS_ID_GRAVEYARD ? bytes_eq(name, bytes_of(key.bytes, FS_ID_BYTES))
-                                          : fs_name_check(name, &why) == RC_OK;
+    bool good = parent == FS_ID_GRAVEYARD
+                    ? bytes_eq(name, bytes_of(key.bytes, FS_ID_BYTES))
+                    : parent < FS_ID_END && fs_name_check(name, &why) == RC_OK;
     if (rc == RC_REPLY || (rc == RC_OK && !good))
         return edge_delete(heal, parent, name, err);
     if (rc == RC_OK)
@@ -182,6 +183,8 @@ static enum rc heal_below(struct heal *heal, uint64_t parent, struct bytes name,
     struct fs_entry entry, above;
     enum look look;
     uint64_t id;
+    if (parent >= FS_ID_END) /* heal_edge() was here before */
+        return RC_OK;
     enum rc rc = fs__edge_get(heal->fs, parent, name, &id, err);
     if (rc == RC_NOT_FOUND)
         return RC_OK;
@@ -259,7 +262,7 @@ static enum rc heal_inode(struct heal *heal, uint64_t id, struct err *err)
     if (rc != RC_OK || look == LOOK_GONE)
         return rc;
     if (look == LOOK_DAMAGED ||
-        (id == FS_ID_ROOT && (!fs_entry_is_dir(&entry) || entry.parent != 0)))
+        (id == FS_ID_ROOT && (!fs_entry_is_dir(&entry) || entry.parent != 0 || entry.name.len > 0)))
         return damaged_heal(heal, id, err);
     rc = owners_heal(heal, id, &entry, err);
     if (rc == RC_OK && id == FS_ID_ROOT)
@@ -323,7 +326,6 @@ static enum rc heal_dictionary(struct heal *heal, uint64_t which, struct err *er
     }
     copy[0] = (uint8_t)count;
     heal->changed = true;
-    fs->change_lsn = store_lsn(fs->store);
     return store_put(fs->store, fs__inode(fs, &key), BYTES(""), bytes_of(copy, at), err);
 }
 
@@ -342,7 +344,6 @@ static enum rc heal_next_id(struct heal *heal, uint64_t least, struct err *err)
         return RC_OK;
     le64_put(bytes, least < FS_ID_FIRST ? FS_ID_FIRST : least);
     heal->changed = true;
-    fs->change_lsn = store_lsn(fs->store);
     return store_put(fs->store, fs__inode(fs, &key), BYTES(""), bytes_of(bytes, sizeof bytes), err);
 }
 

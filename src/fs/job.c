@@ -76,7 +76,10 @@ static void *job_thread(void *arg)
 static void job_read(struct fs_job *job)
 {
     struct engine_view *view = NULL;
+    struct err why;
     enum rc rc = store_freeze_ready(job->freeze, &view, &job->lsn, &job->err);
+    if (rc == RC_WAIT && store_flush_failed(job->fs->store, &why)) /* nobody knows how long */
+        rc = err_set(&job->err, RC_IO, "no view of the tree can be made: %.300s", why.text);
     if (rc == RC_WAIT)
         return;
     if (rc != RC_OK) {

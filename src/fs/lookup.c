@@ -63,6 +63,20 @@ enum rc fs__place(struct fs *fs, struct bytes text, uint64_t past, struct fs_pla
     return RC_OK;
 }
 
+enum rc fs__entry_at(struct fs *fs, const struct fs_place *place, struct fs_entry *ret_entry,
+                     struct err *err)
+{
+    enum rc rc = fs__entry_get(fs, place->id, ret_entry, err);
+    if (rc == RC_NOT_FOUND)
+        (void)err_set(err, RC_CORRUPT, "an edge leads to it, and it has no entry");
+    else if (rc != RC_OK || place->id == FS_ID_ROOT ||
+             (ret_entry->parent == place->parent && bytes_eq(ret_entry->name, place->name)))
+        return rc;
+    else
+        (void)err_set(err, RC_CORRUPT, "an edge leads to it, and it stands elsewhere");
+    return fs__corrupt(err, place->id);
+}
+
 /* ---- ids ---- */
 
 static bool id_parse(struct bytes text, uint64_t *ret_id)
@@ -128,13 +142,8 @@ enum rc fs__target(struct fs *fs, struct bytes target, uint64_t *ret_id, struct 
         return rc;
     if (place.id == 0)
         return fs__missing(fs, place.parent, target, err);
-    rc = fs__entry_get(fs, place.id, ret_entry, err);
-    if (rc == RC_NOT_FOUND) {
-        (void)err_set(err, RC_CORRUPT, "an edge leads to it, and it has no entry");
-        return fs__corrupt(err, place.id);
-    }
     *ret_id = place.id;
-    return rc;
+    return fs__entry_at(fs, &place, ret_entry, err);
 }
 
 /* ---- attributes ---- */

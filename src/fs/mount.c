@@ -7,7 +7,10 @@
 static enum rc mount_get(struct fs *fs, struct bytes path, struct bytes *ret_uri, struct err *err)
 {
     struct fs_key key = fs__key(FS_KEY_MOUNTS);
-    return store_get(fs->store, fs__edges(fs, &key), path, ret_uri, err);
+    enum rc rc = store_get(fs->store, fs__edges(fs, &key), path, ret_uri, err);
+    if (rc == RC_OK && (ret_uri->len == 0 || ret_uri->len > FS_URI_BYTES_MAX))
+        return fs__refuse(err, "CORRUPT", "a mount without a URI: FS.UMOUNT forgets it", path);
+    return rc;
 }
 
 enum rc fs_mount(struct fs *fs, struct bytes path, struct bytes uri, struct err *err)
@@ -35,7 +38,7 @@ enum rc fs_unmount(struct fs *fs, struct bytes path, struct err *err)
     struct bytes known;
     enum rc rc = fs_path_open(path, &checked, err);
     if (rc == RC_OK)
-        rc = mount_get(fs, path, &known, err);
+        rc = store_get(fs->store, fs__edges(fs, &key), path, &known, err);
     if (rc == RC_NOT_FOUND)
         return fs__refuse(err, "NOTFOUND", "nothing is mounted there", path);
     if (rc != RC_OK)

@@ -55,11 +55,7 @@ static enum rc there_remove(struct fs *fs, const struct fs_entry *entry,
                             const struct fs_place *place, struct bytes to, struct err *err)
 {
     struct fs_entry there;
-    enum rc rc = fs__entry_get(fs, place->id, &there, err);
-    if (rc == RC_NOT_FOUND) {
-        (void)err_set(err, RC_CORRUPT, "an edge leads to it, and it has no entry");
-        return fs__corrupt(err, place->id);
-    }
+    enum rc rc = fs__entry_at(fs, place, &there, err);
     if (rc != RC_OK)
         return rc;
     there.name = arena_copy(&fs->arena, there.name);

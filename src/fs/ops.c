@@ -153,8 +153,8 @@ enum rc fs_resize(struct fs *fs, struct bytes target, uint64_t size, bool comple
     if (fs_entry_is_dir(&entry))
         return fs__refuse(err, "ISDIR", "it is a directory", target);
     rc = size_check(&entry, size, err);
-    if (rc == RC_OK && size != entry.size)
-        rc = store_counter_add(fs->store, fs->bytes, (int64_t)size - (int64_t)entry.size, err);
+    if (rc == RC_OK)
+        rc = fs__count_bytes(fs, entry.size, size, err);
     entry.size = size;
     entry.modify_ms = now_ms;
     entry.flags |= complete ? FS_COMPLETE : 0;

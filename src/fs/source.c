@@ -241,7 +241,7 @@ static enum rc entries_pass(struct fs_source *source, struct fs_dir_item **item,
         return rc;
     size_t at = 0;
     while (at < count && (rc = ops->iter_next(iter, &key, &value, err)) == RC_OK) {
-        uint64_t id = be64_get(key.ptr + 1);
+        uint64_t id = key.len == 1 + FS_ID_BYTES ? be64_get(key.ptr + 1) : 0;
         if (id < item[at]->id)
             continue;
         if (id > item[at]->id)
@@ -254,9 +254,11 @@ static enum rc entries_pass(struct fs_source *source, struct fs_dir_item **item,
         at++;
     }
     ops->iter_close(iter);
-    if (rc != RC_OK && rc != RC_NOT_FOUND)
-        return rc;
-    return at == count ? RC_OK : item_entry(source, item[at], err); /* names what is missing */
+    if (rc == RC_NOT_FOUND)
+        rc = RC_OK;
+    for (; rc == RC_OK && at < count; at++) /* two lead to one inode, or one to none */
+        rc = item_entry(source, item[at], err);
+    return rc;
 }
 
 static enum rc page_entries(struct fs_source *source, struct fs_dir_page *page, struct err *err)

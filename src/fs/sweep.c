@@ -7,7 +7,8 @@
  * Invariants:
  *   (1) Rows alone say how far the sweep is: a step that is taken back is done again.
  *   (2) The counter of graves is the number of edges in the graveyard.
- *   (3) A row that cannot be read does not stop the sweep: what leads to it goes. */
+ *   (3) A row that cannot be read does not stop the sweep: what leads to it goes.
+ *   (4) What stands elsewhere in the tree stays, whatever edge leads to it. */
 #include "fs/fs_int.h"
 
 #include "base/mem.h"
@@ -95,6 +96,15 @@ static enum rc child_remove(struct fs *fs, uint64_t dir, struct child *child, st
     return rc;
 }
 
+/* (4) */
+static enum rc grave_is_alive(struct fs *fs, uint64_t id, bool *ret_alive, struct err *err)
+{
+    struct fs_entry entry;
+    enum rc rc = fs__entry_get(fs, id, &entry, err);
+    *ret_alive = rc == RC_OK && entry.parent != FS_ID_GRAVEYARD;
+    return rc == RC_NOT_FOUND || rc == RC_REPLY ? RC_OK : rc;
+}
+
 /* The last rows of a grave. */
 static enum rc grave_close(struct fs *fs, struct bytes name, uint64_t id, struct err *err)
 {
@@ -143,8 +153,12 @@ static enum rc step(struct fs_sweep *sweep, struct err *err)
     if (rc != RC_OK)
         return rc;
     struct child *child = arena_alloc_array(&fs->arena, STEP_CHILDREN, sizeof *child);
-    struct fs_key key = fs__key(id);
+    bool alive = false;
     if (id != 0)
+        rc = grave_is_alive(fs, id, &alive, err);
+    id = alive ? 0 : id;
+    struct fs_key key = fs__key(id);
+    if (rc == RC_OK && id != 0)
         rc = children_read(fs, &key, child, &count, err);
     for (size_t i = 0; rc == RC_OK && i < count; i++) {
         rc = child_look(fs, id, &child[i], err);

@@ -79,9 +79,12 @@ static enum rc meet(struct walk *walk, uint64_t depth, struct bytes name,
         return RC_OK;
     bool whole = memchr(query->pattern.ptr, '/', query->pattern.len) != NULL;
     struct bytes path = buf_bytes(&walk->path);
-    if (glob_is_all(query->pattern) || glob_match(query->pattern, whole ? path : name, false))
-        return line_add(walk, depth, path, entry, err);
-    return RC_OK;
+    if (!glob_is_all(query->pattern) && !glob_match(query->pattern, whole ? path : name, false))
+        return RC_OK;
+    if (walk->answer->line_count == FS_FIND_LINES_MAX)
+        return err_set(err, RC_REPLY, "RESOURCE over %d paths are found: ask for less",
+                       FS_FIND_LINES_MAX);
+    return line_add(walk, depth, path, entry, err);
 }
 
 static bool is_enough(const struct walk *walk)

@@ -814,6 +814,17 @@ bool flush_disk_full(struct flush *flush)
     return full;
 }
 
+bool flush_failed(struct flush *flush, struct err *ret_why)
+{
+    pthread_mutex_lock(&flush->lock);
+    bool failed = flush->status.reason[0] != 0;
+    if (failed)
+        (void)err_set(ret_why, flush->status.disk_full ? RC_FULL : RC_IO, "%s",
+                      flush->status.reason);
+    pthread_mutex_unlock(&flush->lock);
+    return failed;
+}
+
 uint64_t flush_mark_segment(const struct flush *flush)
 {
     return atomic_load_explicit(&flush->mark_segment, memory_order_acquire);

@@ -91,6 +91,7 @@ struct flush_status {
 void flush_status(struct flush *flush, struct flush_status *ret_status); /* (any) */
 uint64_t flush_mark_segment(const struct flush *flush);                  /* (any) atomic */
 bool flush_disk_full(struct flush *flush);                               /* (any) */
+bool flush_failed(struct flush *flush, struct err *ret_why);             /* (any) */
 
 /* Manual mode: one step. *ret_worked false: nothing to do, braked, or it failed (status.reason).
  * After a failed step the same step is tried again by the next call (with threads: after a

@@ -197,10 +197,12 @@ static void load_forget(struct loads *loads, struct load *load)
 {
     ASSERT(load->holder_count == 0 && !load->in_flight);
     if (!load_of_row(loads, load)) {
-        struct load **at = &load_group(loads, load)->loads;
-        while (*at != load)
-            at = &(*at)->group_next;
-        *at = load->group_next;
+        if (load->group_prev)
+            load->group_prev->group_next = load->group_next;
+        else
+            load_group(loads, load)->loads = load->group_next;
+        if (load->group_next)
+            load->group_next->group_prev = load->group_prev;
     } else if (load->state == LOAD_READY) {
         load_table_remove(&loads->held, loads, load);
         if (load->kind == LOAD_KEYS)
@@ -397,6 +399,8 @@ void load_start(struct loads *loads, const struct load_want *want, uint32_t mark
             return;
         }
         load->group_next = group->loads;
+        if (load->group_next)
+            load->group_next->group_prev = load;
         group->loads = load;
     }
     table_insert(&loads->index, hash, load);

@@ -73,7 +73,7 @@ struct load {
     uint32_t holder_count;
     uint32_t holder_cap;
     bool in_flight;
-    struct load *group_next; /* loads of the same group */
+    struct load *group_prev, *group_next; /* loads of the same group */
     struct load *flight_prev, *flight_next;
     struct load *queue_next;
 };

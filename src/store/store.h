@@ -272,12 +272,16 @@ uint64_t store_flush_mark(const struct store *store); /* segments up to this one
 /* Between turns; memory over a smaller limit is given back by the next store_poll()s. */
 void store_hot_memory_set(struct store *store, size_t bytes);
 
+/* The flush has failed and tries again: *ret_why says why. */
+bool store_flush_failed(struct store *store, struct err *ret_why);
+
 /* An exact view at one LSN, with everything committed so far (a busy journal may seal a little
  * later), readable by one other thread. It is made by a flush: ask with store_freeze_ready(). */
 struct store_freeze;
 enum rc store_freeze_start(struct store *store, struct store_freeze **ret_freeze,
                            struct err *err) NODISCARD;
-/* RC_WAIT: not yet. RC_OK: use the view until store_freeze_end(). Other: failed. */
+/* RC_WAIT: not yet; where nothing can be flushed, for as long as that (store_flush_failed). RC_OK:
+ * use the view until store_freeze_end(). Other: failed. */
 enum rc store_freeze_ready(struct store_freeze *freeze, struct engine_view **ret_view,
                            uint64_t *ret_lsn, struct err *err) NODISCARD;
 void store_freeze_end(struct store *store, struct store_freeze *freeze);

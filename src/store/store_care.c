@@ -329,6 +329,11 @@ void store_freeze_end(struct store *store, struct store_freeze *freeze)
     mem_free(freeze);
 }
 
+bool store_flush_failed(struct store *store, struct err *ret_why)
+{
+    return flush_failed(store->flush, ret_why);
+}
+
 struct engine *store_engine(struct store *store)
 {
     return store->engine;
