@@ -48,7 +48,8 @@ enum {
     MALLOC_STATS_BYTES_MAX = 1024 * 1024,
     HTTP_ANSWER_BYTES_MAX = 65 * 1024 * 1024, /* the largest tile, and a little */
     HTTP_CONNECTIONS_MAX = 1000,
-    SCAN_CURSORS_MAX = 65536, /* that are remembered, */
+    HTTP_WAITING_BYTES_MAX = 256 * 1024 * 1024, /* answers that clients have not taken yet */
+    SCAN_CURSORS_MAX = 65536,                   /* that are remembered, */
     SCAN_CURSOR_BYTES_MAX = 64 * 1024 * 1024,
     STRING_BYTES_MAX = 512 * 1024 * 1024, /* Redis's proto-max-bulk-len */
     LISTENERS_MAX = 17,                   /* addresses and a Unix socket */

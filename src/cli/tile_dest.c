@@ -127,8 +127,10 @@ static bool part_read(struct mbtiles *tiles, const char *identity)
 {
     sqlite3_stmt *stmt = NULL;
     bool found = false;
-    if (sqlite3_prepare_v2(tiles->db, "SELECT key FROM terrace_export WHERE what = ?1", -1, &stmt,
-                           NULL) == SQLITE_OK) {
+    /* Without a key not even one page was written. */
+    if (sqlite3_prepare_v2(tiles->db,
+                           "SELECT key FROM terrace_export WHERE what = ?1 AND key IS NOT NULL", -1,
+                           &stmt, NULL) == SQLITE_OK) {
         sqlite3_bind_text(stmt, 1, identity, -1, SQLITE_STATIC);
         found = sqlite3_step(stmt) == SQLITE_ROW;
         if (found)

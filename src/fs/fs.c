@@ -284,11 +284,12 @@ enum rc fs__bury(struct fs *fs, uint64_t id, const struct fs_entry *entry, struc
 {
     struct fs_entry grave = *entry;
     struct fs_key name = fs__key(id);
-    uint8_t copy[FS_NAME_BYTES_MAX];
-    memcpy(copy, entry->name.ptr, entry->name.len); /* it is borrowed from the row that changes */
-    grave.name = bytes_of(copy, entry->name.len);
+    struct err why;
+    grave.name = arena_copy(&fs->arena, entry->name); /* it is borrowed from the row that changes */
     grave.parent = FS_ID_GRAVEYARD;
     enum rc rc = fs__edge_delete(fs, entry->parent, grave.name, err);
+    if (fs_name_check(grave.name, &why) != RC_OK) /* that of a damaged edge */
+        grave.name = BYTES("lost");
     if (rc == RC_OK)
         rc = fs__edge_put(fs, FS_ID_GRAVEYARD, bytes_of(name.bytes, FS_ID_BYTES), id, err);
     if (rc == RC_OK)

@@ -135,7 +135,7 @@ static enum rc item_add(struct fs_dir_page *page, uint64_t dir, struct bytes nam
                         struct bytes value, struct err *err)
 {
     uint64_t id;
-    if (fs_edge_decode(value, &id, err) != RC_OK)
+    if (fs_edge_decode(value, &id, err) != RC_OK || fs_name_check(name, err) != RC_OK)
         return fs__corrupt(err, dir);
     if (page->count == page->cap) {
         page->cap = page->cap ? 2 * page->cap : 4;

@@ -32,6 +32,10 @@ static struct ask *ask_new(struct http *http, struct MHD_Connection *connection)
 
 static void ask_free(struct ask *ask)
 {
+    struct http *http = ask->http;
+    atomic_fetch_sub(&http->waiting_bytes, ask->counted_bytes);
+    if (ask->counted_bytes > 0 && atomic_exchange(&http->starved, false) && !http->closing)
+        task_post(&http->task);
     buf_done(&ask->data);
     mem_free(ask);
 }

@@ -101,6 +101,12 @@ static enum rc ask_try(struct ask *ask, struct err *err)
 
 /* ---- those that wait ---- */
 
+static void ask_count(struct ask *ask)
+{
+    ask->counted_bytes = ask->data.cap;
+    atomic_fetch_add(&ask->http->waiting_bytes, ask->counted_bytes);
+}
+
 static void answers_give(struct http *http, struct ask *first, struct ask **end)
 {
     pthread_mutex_lock(&http->lock);
@@ -144,6 +150,7 @@ static void waiting_done(struct task *task, enum rc rc, const struct err *err)
             : err->text[0] != '\0' ? err->text
                                    : rc_text(rc));
     ask->next = NULL;
+    ask_count(ask);
     answers_give(ask->http, ask, &ask->next);
 }
 
@@ -173,27 +180,54 @@ static struct ask *asks_take(struct http *http)
     return first;
 }
 
-static enum rc asks_answer(struct task *task, struct store *store, struct err *err)
+/* Clients that take large tiles slowly must not fill the memory: the others wait for them. */
+static bool is_starved(struct http *http)
 {
-    struct http *http = (struct http *)((char *)task - offsetof(struct http, task));
-    struct server *server = http->server;
+    if (atomic_load(&http->waiting_bytes) < HTTP_WAITING_BYTES_MAX)
+        return false;
+    atomic_store(&http->starved, true); /* whoever frees an answer from here on wakes us */
+    if (atomic_load(&http->waiting_bytes) >= HTTP_WAITING_BYTES_MAX)
+        return true;
+    atomic_store(&http->starved, false);
+    return false;
+}
+
+/* Answers what is in `taken`: all of it, or up to the first page that takes long. */
+static void taken_answer(struct http *http, struct err *err)
+{
     struct ask *answered = NULL, **end = &answered;
-    (void)store;
-    kv_begin(&server->kv, clock_unix_ms(server->clock));
-    for (struct ask *ask = asks_take(http), *next; ask; ask = next) {
-        next = ask->next;
+    bool is_long = false;
+    while (http->taken && !is_long && !is_starved(http)) {
+        struct ask *ask = http->taken;
+        http->taken = ask->next;
         ask->next = NULL;
+        is_long = ask->url.page != HTTP_TILE;
         if (ask_try(ask, err) == RC_COLD) {
             waiting_start(ask);
             continue;
         }
+        ask_count(ask);
         *end = ask;
         end = &ask->next;
     }
     if (answered)
         answers_give(http, answered, end);
-    task_wait_event(task);
-    return RC_WAIT;
+}
+
+static enum rc asks_answer(struct task *task, struct store *store, struct err *err)
+{
+    struct http *http = (struct http *)((char *)task - offsetof(struct http, task));
+    struct server *server = http->server;
+    (void)store;
+    kv_begin(&server->kv, clock_unix_ms(server->clock));
+    struct ask **end = &http->taken; /* who was woken for them may have been busy with these */
+    while (*end)
+        end = &(*end)->next;
+    *end = asks_take(http);
+    taken_answer(http, err);
+    if (!http->taken || http->starved)
+        task_wait_event(task);
+    return RC_WAIT; /* without an event: in a later turn */
 }
 
 static void job_done(struct task *task, enum rc rc, const struct err *err)
@@ -223,6 +257,8 @@ static void closed_say(struct http *http, struct ask *first)
 void http__asks_end(struct http *http)
 {
     task_cancel(&http->task);
+    closed_say(http, http->taken);
+    http->taken = NULL;
     closed_say(http, asks_take(http));
     while (http->waiting) {
         struct ask *ask = http->waiting;

@@ -28,8 +28,9 @@ struct ask {          /* a request */
     struct http_url url;
     char host[HTTP_HOST_BYTES]; /* for TileJSON; empty: unknown */
     bool asked, answered;
-    unsigned status; /* the answer: of HTTP */
-    struct buf data; /* the answer: what goes with 200, or the reason */
+    unsigned status;      /* the answer: of HTTP */
+    struct buf data;      /* the answer: what goes with 200, or the reason */
+    size_t counted_bytes; /* of http->waiting_bytes */
 };
 
 struct http_counts { /* shared: atomic */
@@ -46,10 +47,13 @@ struct http {
     bool has_thread;
     uint64_t max_age_s;  /* constant */
     struct task task;    /* the executor's: answers what it can at once */
+    struct ask *taken;   /* the executor's: not looked at yet */
     struct ask *waiting; /* the executor's: those that wait for something cold */
     pthread_mutex_t lock;
     struct ask *asks, **asks_end;       /* shared: under lock */
     struct ask *answers, **answers_end; /* shared: under lock */
+    atomic_size_t waiting_bytes;        /* shared: atomic; of answers that are not sent */
+    atomic_bool starved;                /* shared: atomic; `taken` waits for them to be fewer */
     atomic_bool closing;                /* shared: atomic */
     struct http_counts counts;
 };

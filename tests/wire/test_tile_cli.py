@@ -249,6 +249,24 @@ def test_an_export_that_is_killed_goes_on(tool, large, tmp_path):
     assert f"all {len(tiles)} tiles" in tool("verify", out, "imagery")
 
 
+def test_parts_that_cannot_be_gone_on_with_are_made_anew(tool, tmp_path):
+    mbtiles(tmp_path / "map.mbtiles", some_tiles())
+    tool("import", tmp_path / "map.mbtiles", "imagery")
+    part = tmp_path / "out.mbtiles.part"
+    identity = "imagery 0-24 0 0,0,0,0 0 "
+    for rows in ([(identity, None)], [("another", "0")], []):
+        db = sqlite3.connect(part)
+        db.executescript(SCHEMA + "CREATE TABLE terrace_export (what TEXT, key TEXT)")
+        db.executemany("INSERT INTO terrace_export VALUES (?, ?)", rows)
+        db.commit()
+        db.close()
+        said = tool("export", tmp_path / "out.mbtiles", "imagery")
+        assert "going on" not in said and "exported 85 tiles" in said
+        (tmp_path / "out.mbtiles").unlink()
+    part.write_bytes(b"noise" * 1000)
+    assert "exported 85 tiles" in tool("export", tmp_path / "out.mbtiles", "imagery")
+
+
 def test_a_directory_export_goes_on_behind_its_note(tool, tmp_path):
     terrace("tile", "sample", tmp_path / "map", "--levels", 2)
     tool("import", tmp_path / "map", "imagery")

@@ -10,7 +10,8 @@ import zlib
 import pytest
 
 from diff.servers import free_port
-from tilekit import IMAGERY, TM, TYPES
+from talk import wait_until
+from tilekit import IMAGERY, TYPES
 
 PNG = b"\x89PNG\r\n\x1a\n" + b"\0" * 100
 
@@ -282,6 +283,29 @@ def test_a_large_tile_is_given_whole(web):
     data = zlib.compress(bytes(range(256)) * 1000) + b"\0" * (8 << 20)
     put(web, "imagery", "0", data)
     assert fetch(web, "/tiles/imagery/0")[1] == data
+
+
+def test_slow_clients_of_large_tiles_do_not_fill_the_memory(web):
+    """150 answers of 8 MB would be 1.2 GB; the small ones behind them are given when there is room."""
+    put(web, "imagery", "0", b"x" * (8 << 20))
+    put(web, "imagery", "1", PNG)
+    slow = []
+    for _ in range(150):
+        raw = socket.create_connection(("127.0.0.1", web.http_port), timeout=20)
+        raw.sendall(b"GET /tiles/imagery/0 HTTP/1.1\r\nHost: x\r\n\r\n")  # and takes nothing
+        slow.append(raw)
+    def peak_kb():
+        return int(open(f"/proc/{web.process.pid}/status").read().split("VmHWM:")[1].split()[0])
+
+    wait_until(lambda: peak_kb() > 256 * 1024)
+    for _ in range(2000):  # turns of the executor: it answers all it may
+        web.r.ping()
+    assert peak_kb() < 700 * 1024
+    waits = http.client.HTTPConnection("127.0.0.1", web.http_port, timeout=20)
+    waits.request("GET", "/tiles/imagery/1")
+    for raw in slow:
+        raw.close()
+    assert waits.getresponse().read() == PNG
 
 
 def test_many_clients_are_served_while_commands_run(web):

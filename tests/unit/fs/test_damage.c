@@ -114,6 +114,39 @@ TEST(a_grave_that_leads_to_the_living_takes_nobody_along)
     fs_fix_done(&fix);
 }
 
+/* The last of a page, where a walk goes on from; and above something, so that it becomes a grave.
+ */
+TEST(an_edge_with_a_name_that_is_too_long_stops_neither_walks_nor_the_sweep)
+{
+    struct fs_fix fix;
+    struct fs_answer answer;
+    struct fs_query query = {.kind = FS_QUERY_DU, .path = BYTES("/d"), .pattern = BYTES("")};
+    uint8_t name[FS_NAME_BYTES_MAX + 100];
+    char path[32];
+    fs_fix_init(&fix);
+    uint64_t d = made_dir(&fix, "/d"), lost = made_dir(&fix, "/lost");
+    for (int i = 0; i < FS_DIR_PAGE_ITEMS - 1; i++) {
+        snprintf(path, sizeof path, "/d/%03d", i);
+        (void)made_file(&fix, path);
+    }
+    (void)made_file(&fix, "/d/zz");
+    (void)made_file(&fix, "/lost/f");
+    memset(name, 'x', sizeof name);
+    edge_set(&fix, FS_ID_ROOT, BYTES("lost"), 0);
+    fs_fix_inode_put(&fix, lost, NULL, 0);
+    edge_set(&fix, d, bytes_of(name, sizeof name), lost);
+    enum rc rc = fs_fix_query(&fix, &query, &answer);
+    fs_answer_done(&answer);
+    assert_corrupt(&fix, rc);
+    ASSERT_OK(fs_fix_remove(&fix, "/d", true), &fix.err);
+    fs_fix_turns(&fix);
+    ASSERT_EQ(fs_counts(fix.fs).graves, 0);
+    ASSERT_EQ(fs_fix_check(&fix, true).left, 0);
+    ASSERT_EQ(fs_counts(fix.fs).files, 0);
+    assert_sound(&fix);
+    fs_fix_done(&fix);
+}
+
 TEST(a_root_whose_owner_is_not_known_is_healed)
 {
     struct fs_fix fix;
