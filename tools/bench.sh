@@ -2,13 +2,17 @@
 # bench.sh BUILD_DIR [AREA]: runs bench_AREA, or every bench program that was built. The area server is
 # tools/bench_server.py; it runs last, and OPTIONS="--only set,get --p 16" makes it short. The area landing is
 # bench_landing and then tools/bench_landing.py, whose outage of the database lasts OUTAGE_SECONDS. The area tile is
-# tools/bench_tile.py, which TILE_BENCH=short makes short. The area fs is tools/bench_fs.py; FS_FILES=1000000 makes it short.
+# tools/bench_tile.py, which TILE_BENCH=short makes short. The area partition is bench_partition and then
+# tools/bench_partition.py, with PART_N partitions. The area fs is tools/bench_fs.py, with FS_FILES files.
 set -eu
 build=$1
 area=${2:-}
 bench_server() {
     # shellcheck disable=SC2086
     /usr/bin/python3 "$(dirname "$0")/bench_server.py" --build "$build" ${OPTIONS:-}
+}
+bench_partition() {
+    /usr/bin/python3 "$(dirname "$0")/bench_partition.py" --build "$build"
 }
 bench_landing() {
     /usr/bin/python3 "$(dirname "$0")/bench_landing.py" --build "$build"
@@ -37,6 +41,11 @@ if [ "$area" = landing ]; then
     bench_landing
     exit
 fi
+if [ "$area" = partition ]; then
+    "$build/bench_partition"
+    bench_partition
+    exit
+fi
 if [ -n "$area" ]; then
     exec "$build/bench_$area"
 fi
@@ -45,6 +54,8 @@ for program in "$build"/bench_*; do
     echo "== ${program##*/}"
     "$program"
 done
+echo "== bench_partition.py"
+bench_partition
 echo "== bench_landing.py"
 bench_landing
 echo "== bench_tile.py"

@@ -19,7 +19,11 @@ int cli_client(int argc, char **argv);
 int cli_bench(int argc, char **argv);
 /* import|export|verify|sample ...; see terrace help */
 int cli_tile(int argc, char **argv);
-void cli_tile_help(void);         /* on standard output */
+void cli_tile_help(void); /* on standard output */
+/* run JOB --exec 'COMMAND {min} {max}' [--workers N] [--stale MS] [--retries N] [--db N] and which
+ * server */
+int cli_part(int argc, char **argv);
+void cli_part_help(void);
 void cli_bench_tests_print(void); /* their names, on standard output */
 /* [-h HOST] [-p PORT] [-a PASSWORD] [--user NAME] ls|tree|stat|du|find|mv|rm|import|check ... */
 int cli_fs(int argc, char **argv);

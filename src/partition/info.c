@@ -79,9 +79,9 @@ bool part_info_write(const struct part_info *info, struct buf *to)
 
 /* ---- reading ---- */
 
-static uint8_t status_get(struct text *text)
+static uint8_t status_get(struct text *text, struct arena *arena)
 {
-    struct bytes name = text_get_string(text, NULL);
+    struct bytes name = text_get_string(text, arena);
     uint8_t status = 0;
     text->bad = text->bad || !part_status_parse(name, &status);
     return status;
@@ -103,7 +103,7 @@ enum rc part_info_read(struct bytes json, struct arena *arena, struct part_info 
     text_want(&text, BYTES(",\"last_heartbeat\":"));
     info->heartbeat_ms = text_get_time(&text);
     text_want(&text, BYTES(",\"status\":"));
-    info->status = status_get(&text);
+    info->status = status_get(&text, arena);
     text_want(&text, BYTES(",\"updated_at\":"));
     info->updated_ms = text_get_time(&text);
     text_want(&text, BYTES(",\"options\":"));
@@ -133,7 +133,7 @@ int64_t part_duration_kept(int64_t duration_ms)
 {
     if (duration_ms < DURATION_EXACT_MS)
         return duration_ms;
-    return (duration_ms + MS_A_SECOND / 2) / MS_A_SECOND * MS_A_SECOND;
+    return duration_ms / MS_A_SECOND * MS_A_SECOND;
 }
 
 static int64_t seconds_kept(int64_t unix_ms)

@@ -147,6 +147,8 @@ enum rc job_make(struct part_job *job, struct err *err)
     enum rc rc = job_put(job, JOB_META, JOB_CREATED, created, err);
     if (rc == RC_OK)
         rc = job_put(job, JOB_JOBS, job->name, created, err);
+    if (rc == RC_OK)
+        packer_know(job->part->packer, job);
     return rc;
 }
 

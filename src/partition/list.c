@@ -1,13 +1,20 @@
 /* list.c - PART.GET and PART.LIST: one record, or a page of them in order of ids, from all layers.
- */
-#include "partition/part.h"
-
+ *
+ * A page merges three sources by id. Rows of hashes are read and compared one by one. Batches are
+ * left out by their row of the index, then by the header and the columns of their frame: only
+ * records that match are read. */
 #include "partition/idwalk.h"
 #include "partition/part_int.h"
 
 #include "base/banned.h"
 
-enum { LIST_LOOK_ROWS = 20000 /* of partitions and completed, looked at for one page */ };
+enum {
+    LIST_LOOK_ROWS = 20000,  /* of partitions and completed, looked at for one page */
+    LIST_LOOK_BATCHES = 100, /* opened for one page */
+    LIST_LOOK_INDEX = 2000,  /* rows of the index, passed over for one page */
+    SCAN_POSITIONS = 256,
+    HASH_SOURCES = 2,
+};
 
 /* ---- one ---- */
 
@@ -22,10 +29,38 @@ static enum rc json_show(struct part_job *job, const struct part_info *info, par
     return RC_OK;
 }
 
+/* {"partition_id":7,"status":"completed","aged_out":true,"range":{...}} */
+static enum rc aged_out_show(struct part_job *job, int64_t id, part_show_fn *show, void *arg,
+                             struct err *err)
+{
+    uint8_t row[STAT_BYTES_MAX], text[STAT_BYTES_MAX + 256];
+    struct job_field range = job_field(part_stat_range(id));
+    struct part_stat stat;
+    bool dropped;
+    enum rc rc = dropped_has(job, id, &dropped, err);
+    if (rc == RC_OK && !dropped)
+        return RC_NOT_FOUND;
+    if (rc == RC_OK)
+        rc = job_stat(job, JOB_RANGES, job_field_bytes(&range), &stat, err);
+    if (rc != RC_OK)
+        return rc;
+    uint8_t *at = text_put(text, BYTES("{\"partition_id\":"));
+    at = text_put_u64(at, (uint64_t)id);
+    at = text_put(at, BYTES(",\"status\":\"completed\",\"aged_out\":true,\"range_from\":"));
+    at = text_put(at, job_field_bytes(&range));
+    at = text_put(at, BYTES(",\"range\":"));
+    at = text_put(at, part_stat_write(&stat, row));
+    *at++ = '}';
+    show(arg, bytes_of(text, (size_t)(at - text)));
+    return RC_OK;
+}
+
 enum rc part_get(struct part_job *job, int64_t id, part_show_fn *show, void *arg, struct err *err)
 {
     struct part_info info;
     enum rc rc = part__find(job, id, &info, err);
+    if (rc == RC_NOT_FOUND)
+        return aged_out_show(job, id, show, arg, err);
     return rc == RC_OK ? json_show(job, &info, show, arg, err) : rc;
 }
 
@@ -38,13 +73,28 @@ struct source { /* a hash of records, in order of ids */
     int64_t id; /* the next one, if it has any */
 };
 
+struct packed { /* the batches, in order of ids */
+    bool has, in_batch;
+    int64_t id; /* the next one, if it has any */
+    int64_t from;
+    struct batch_row row;
+    struct part_batch *batch;
+    struct part_filter filter;
+    size_t scan_at, count, next;
+    struct part_record record; /* the next one, if it is in the batch */
+    uint32_t position[SCAN_POSITIONS];
+};
+
 struct page {
     struct part_job *job;
     const struct part_list *list;
     part_show_fn *show;
     void *arg;
     uint64_t shown;
-    size_t looked;
+    size_t looked, opened, passed;
+    struct source source[HASH_SOURCES];
+    size_t source_count;
+    struct packed packed;
 };
 
 static bool matches(const struct page *page, const struct part_info *info)
@@ -62,6 +112,8 @@ static bool matches(const struct page *page, const struct part_info *info)
     return (info->status == PART_CLAIMED || info->status == PART_RUNNING) &&
            info->heartbeat_ms <= (int64_t)page->job->kv->now_ms - list->stale_ms;
 }
+
+/* ---- hashes ---- */
 
 static enum rc source_next(struct source *source, struct page *page, struct err *err)
 {
@@ -96,28 +148,138 @@ static enum rc source_show(struct source *source, struct page *page, struct err 
     return rc;
 }
 
-static bool page_is_full(const struct page *page)
+/* ---- batches ---- */
+
+static bool page_is_worn(const struct page *page)
 {
-    return page->shown >= page->list->count || page->looked >= LIST_LOOK_ROWS;
+    return page->looked >= LIST_LOOK_ROWS || page->opened >= LIST_LOOK_BATCHES ||
+           page->passed >= LIST_LOOK_INDEX;
 }
 
-static enum rc page_fill(struct page *page, struct source *source, size_t count,
-                         int64_t *ret_cursor, struct err *err)
+/* Whether the index lets the batch be passed over. */
+static bool row_is_out(const struct page *page, const struct batch_row *row)
+{
+    const struct part_list *list = page->list;
+    return list->has_updated &&
+           (row->to_s < list->updated_min_s || row->from_s > list->updated_max_s);
+}
+
+/* The next batch that may have something; `in_batch` false: there is none, or the page has looked
+ * at enough (then `has`, and the cursor goes on from `id`). */
+static enum rc packed_open(struct page *page, struct err *err)
+{
+    struct packed *packed = &page->packed;
+    enum rc rc = RC_OK;
+    packed->has = packed->in_batch = false;
+    while (packed->from >= 0) {
+        rc = batch_holding(page->job, packed->from, &packed->row, err);
+        if (rc == RC_NOT_FOUND || (rc == RC_OK && packed->row.min_id > page->list->id_max)) {
+            packed->from = -1;
+            return RC_OK;
+        }
+        if (rc != RC_OK)
+            return rc;
+        int64_t first = packed->row.min_id > packed->from ? packed->row.min_id : packed->from;
+        if (page_is_worn(page)) {
+            packed->has = true;
+            packed->id = first;
+            return RC_OK;
+        }
+        packed->filter.id_min = first;
+        packed->from = packed->row.max_id < INT64_MAX ? packed->row.max_id + 1 : -1;
+        page->passed++;
+        if (row_is_out(page, &packed->row))
+            continue;
+        page->opened++;
+        packed->scan_at = packed->count = packed->next = 0;
+        packed->in_batch = true;
+        return batch_open(page->job, &packed->row, &packed->batch, err);
+    }
+    return RC_OK;
+}
+
+/* The record that comes next, in this batch or in one behind it. */
+static enum rc packed_next(struct page *page, struct err *err)
+{
+    struct packed *packed = &page->packed;
+    for (;;) {
+        if (packed->in_batch && packed->next < packed->count) {
+            enum rc rc =
+                part_batch_get(packed->batch, packed->position[packed->next], &packed->record, err);
+            packed->has = rc == RC_OK;
+            packed->id = rc == RC_OK ? packed->record.id : 0;
+            return rc;
+        }
+        if (packed->in_batch && packed->scan_at < packed->row.count) {
+            packed->next = 0;
+            packed->count = part_batch_scan(packed->batch, &packed->filter, &packed->scan_at,
+                                            packed->position, SCAN_POSITIONS);
+            continue;
+        }
+        enum rc rc = packed_open(page, err);
+        if (rc != RC_OK || !packed->in_batch)
+            return rc;
+    }
+}
+
+static enum rc packed_begin(struct page *page, int64_t from, struct err *err)
+{
+    const struct part_list *list = page->list;
+    struct packed *packed = &page->packed;
+    struct part_filter filter = {.statuses = list->statuses,
+                                 .has_id = true,
+                                 .id_max = list->id_max,
+                                 .has_worker = list->has_worker,
+                                 .has_updated = list->has_updated,
+                                 .updated_min_s = list->updated_min_s,
+                                 .updated_max_s = list->updated_max_s};
+    packed->from = from;
+    if (list->has_stale)
+        return RC_OK; /* nothing that is completed is stale */
+    if (list->has_worker) {
+        enum rc rc = job_worker_number(page->job, list->worker, false, &filter.worker, err);
+        if (rc != RC_OK)
+            return rc == RC_NOT_FOUND ? RC_OK : rc; /* nothing of it was ever packed */
+    }
+    packed->filter = filter;
+    return packed_next(page, err);
+}
+
+static enum rc packed_show(struct page *page, struct err *err)
+{
+    struct packed *packed = &page->packed;
+    struct bytes worker;
+    ASSERT(packed->in_batch);
+    enum rc rc = job_worker_name(page->job, packed->record.worker, &worker, err);
+    if (rc != RC_OK)
+        return rc;
+    struct part_info info = part_info_of_record(&packed->record, worker);
+    rc = json_show(page->job, &info, page->show, page->arg, err);
+    page->shown++;
+    packed->next++;
+    return rc == RC_OK ? packed_next(page, err) : rc;
+}
+
+/* ---- merging ---- */
+
+static enum rc page_fill(struct page *page, int64_t *ret_cursor, struct err *err)
 {
     enum rc rc = RC_OK;
     *ret_cursor = 0;
     while (rc == RC_OK) {
         struct source *next = NULL;
-        for (size_t i = 0; i < count; i++)
-            if (source[i].has && (!next || source[i].id < next->id))
-                next = &source[i];
-        if (!next)
+        for (size_t i = 0; i < page->source_count; i++)
+            if (page->source[i].has && (!next || page->source[i].id < next->id))
+                next = &page->source[i];
+        bool packed = page->packed.has && (!next || page->packed.id < next->id);
+        if (!next && !packed)
             break;
-        if (page_is_full(page)) {
-            *ret_cursor = next->id;
+        bool ends = packed && !page->packed.in_batch;
+        if (ends || page->shown >= page->list->count || page->looked >= LIST_LOOK_ROWS) {
+            *ret_cursor = packed ? page->packed.id : next->id;
             break;
         }
-        rc = source_show(next, page, err);
+        rc = packed ? packed_show(page, err) : source_show(next, page, err);
     }
     return rc;
 }
@@ -125,19 +287,24 @@ static enum rc page_fill(struct page *page, struct source *source, size_t count,
 enum rc part_list(struct part_job *job, const struct part_list *list, part_show_fn *show, void *arg,
                   int64_t *ret_cursor, struct err *err)
 {
-    struct page page = {.job = job, .list = list, .show = show, .arg = arg};
-    struct source source[2] = {{.which = JOB_PARTITIONS}, {.which = JOB_COMPLETED}};
+    struct page page = {.job = job,
+                        .list = list,
+                        .show = show,
+                        .arg = arg,
+                        .source = {{.which = JOB_PARTITIONS}, {.which = JOB_COMPLETED}}};
     bool completed = list->archived || list->statuses & 1u << PART_COMPLETED;
-    size_t count = completed ? 2 : 1;
     int64_t from = list->cursor > list->id_min ? list->cursor : list->id_min;
     enum rc rc = RC_OK;
+    page.source_count = completed ? HASH_SOURCES : 1;
     *ret_cursor = 0;
-    for (size_t i = 0; rc == RC_OK && i < count; i++)
-        rc = source_open(&source[i], &page, from, err);
+    for (size_t i = 0; rc == RC_OK && i < page.source_count; i++)
+        rc = source_open(&page.source[i], &page, from, err);
+    if (rc == RC_OK && completed)
+        rc = packed_begin(&page, from, err);
     if (rc == RC_OK)
-        rc = page_fill(&page, source, count, ret_cursor, err);
-    for (size_t i = 0; i < count; i++)
-        if (source[i].open)
-            idwalk_done(&source[i].walk);
+        rc = page_fill(&page, ret_cursor, err);
+    for (size_t i = 0; i < page.source_count; i++)
+        if (page.source[i].open)
+            idwalk_done(&page.source[i].walk);
     return rc;
 }

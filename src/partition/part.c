@@ -20,11 +20,14 @@ struct part *part_new(const struct part_options *options)
     part->options = *options;
     part->limits = options->limits;
     part->kv = options->kv;
+    buf_init(&part->frame, PART_FRAME_BYTES_MAX);
+    part_cache_init(&part->cache, part->limits.cache_bytes, part->limits.cache_ttl_ms);
     buf_init(&part->json, STORE_VALUE_BYTES_MAX);
     part->kv->own = (struct kv_own){
         .prefix = BYTES(PART_PREFIX),
         .error = "keys that begin with " PART_PREFIX
                  " belong to partitions: they can be read, and only PART.* commands change them"};
+    part->packer = packer_new(part);
     return part;
 }
 
@@ -32,7 +35,10 @@ void part_free(struct part *part)
 {
     if (!part)
         return;
+    packer_free(part->packer);
     part->kv->own = (struct kv_own){0};
+    part_cache_done(&part->cache);
+    buf_done(&part->frame);
     buf_done(&part->json);
     mem_free(part);
 }
@@ -40,14 +46,60 @@ void part_free(struct part *part)
 void part_limits_set(struct part *part, const struct part_limits *limits)
 {
     part->limits = *limits;
+    part_cache_limit(&part->cache, limits->cache_bytes, limits->cache_ttl_ms);
+    packer_look(part->packer);
+}
+
+void part_watch(const struct part *part, struct part_watch *ret_watch)
+{
+    *ret_watch = part->watch;
+    ret_watch->cache_hit_count = part->cache.hit_count;
+    ret_watch->cache_miss_count = part->cache.miss_count;
+    ret_watch->cache_bytes = part->cache.bytes;
+    ret_watch->cache_entries = part->cache.count;
+}
+
+void part_done_took(struct part *part, uint64_t us)
+{
+    part->watch.done_count++;
+    part->watch.done_us_sum += us;
+    part->watch.done_us[us <= 1 ? 0 : 64 - __builtin_clzll(us - 1)]++;
 }
 
 /* ---- finding ---- */
 
+static enum rc packed_find(struct part_job *job, int64_t id, struct part_info *ret_info,
+                           struct err *err)
+{
+    struct batch_row row;
+    struct part_batch *batch;
+    struct part_record record;
+    size_t position;
+    struct bytes worker;
+    enum rc rc = batch_at(job, id, &row, err);
+    if (rc == RC_OK && id > row.max_id)
+        return RC_NOT_FOUND;
+    if (rc == RC_OK)
+        rc = batch_open(job, &row, &batch, err);
+    if (rc == RC_OK && !part_batch_find(batch, id, &position))
+        return RC_NOT_FOUND;
+    if (rc == RC_OK)
+        rc = part_batch_get(batch, position, &record, err);
+    if (rc == RC_OK)
+        rc = job_worker_name(job, record.worker, &worker, err);
+    if (rc != RC_OK)
+        return rc;
+    record.options = arena_copy(&job->kv->arena, record.options);
+    record.error = arena_copy(&job->kv->arena, record.error);
+    *ret_info = part_info_of_record(&record, worker);
+    return RC_OK;
+}
+
 enum rc part__archived(struct part_job *job, int64_t id, struct part_info *ret_info,
                        struct err *err)
 {
-    return job_info(job, JOB_COMPLETED, id, ret_info, err);
+    enum rc rc = job_info(job, JOB_COMPLETED, id, ret_info, err);
+    return rc == RC_NOT_FOUND ? packed_find(job, id, ret_info, err) : rc;
 }
 
 enum rc part__find(struct part_job *job, int64_t id, struct part_info *ret_info, struct err *err)
@@ -58,8 +110,12 @@ enum rc part__find(struct part_job *job, int64_t id, struct part_info *ret_info,
 
 void part__completed(struct part_job *job, int64_t id)
 {
-    (void)job;
-    (void)id;
+    struct part *part = job->part;
+    if (UNLIKELY(part->census != NULL))
+        census_note(job, id);
+    uint64_t simple = job_count(job, JOB_COMPLETED), batch = part->limits.batch;
+    if (simple >= batch && (simple % batch == 0 || simple >= part->limits.simple_max))
+        packer_kick(part->packer, job);
 }
 
 /* ---- adding ---- */
@@ -90,6 +146,14 @@ static enum rc options_check(struct bytes *options, struct err *err)
     if (is_null)
         *options = BYTES("");
     return RC_OK;
+}
+
+enum rc part__text_check(struct bytes *options, struct bytes error, struct err *err)
+{
+    if (error.len > PART_TEXT_BYTES_MAX || !utf8_is_valid(error))
+        return err_set(err, RC_INVALID, "an error is UTF-8 of at most %d bytes",
+                       PART_TEXT_BYTES_MAX);
+    return options_check(options, err);
 }
 
 static enum rc pending_put(struct part_job *job, const struct part_new *one, struct err *err)
@@ -150,6 +214,16 @@ static enum rc bounds_put(struct part_job *job, const struct bounds *bounds, str
     return rc;
 }
 
+enum rc part__bounds_add(struct part_job *job, const struct part_new *one, struct err *err)
+{
+    struct bounds bounds;
+    enum rc rc = bounds_get(job, &bounds, err);
+    if (rc != RC_OK)
+        return rc;
+    bounds_add(&bounds, one);
+    return bounds_put(job, &bounds, err);
+}
+
 /* RC_OK: it is there as it is wanted. RC_NOT_FOUND: it may be made. */
 static enum rc part_is_there(struct part_job *job, const struct bounds *bounds,
                              const struct part_new *one, struct err *err)
@@ -158,6 +232,16 @@ static enum rc part_is_there(struct part_job *job, const struct bounds *bounds,
     if (!bounds->any || one->id > bounds->last_id)
         return RC_NOT_FOUND;
     enum rc rc = part__find(job, one->id, &info, err);
+    bool aged_out = false;
+    if (rc == RC_NOT_FOUND) {
+        rc = dropped_has(job, one->id, &aged_out, err);
+        if (rc == RC_OK)
+            rc = RC_NOT_FOUND;
+    }
+    if (aged_out)
+        return err_set(err, RC_INVALID,
+                       "partition %lld lies among completed ones that have aged out",
+                       (long long)one->id);
     if (rc == RC_OK && (info.min_id != one->min_id || info.max_id != one->max_id))
         return err_set(err, RC_INVALID, "partition %lld exists with the range %lld..%lld",
                        (long long)one->id, (long long)info.min_id, (long long)info.max_id);
@@ -312,9 +396,25 @@ enum rc part_delete(struct part_job *job, int64_t id, bool *ret_done, struct err
     return rc;
 }
 
+/* All cold ones are asked for before the first is removed. */
 enum rc part_drop(struct part_job *job, struct err *err)
 {
-    return job_remove(job, err);
+    struct batch_row row;
+    bool cold = false;
+    int64_t from = 0;
+    enum rc rc;
+    while ((rc = batch_from(job, from, &row, err)) == RC_OK) {
+        rc = cold ? batch_want(job, &row, err) : batch_remove(job, &row, err);
+        cold = cold || rc == RC_COLD;
+        if (rc != RC_OK && rc != RC_COLD)
+            return rc;
+        if (row.min_id == INT64_MAX)
+            break;
+        from = row.min_id + 1;
+    }
+    if (cold)
+        return RC_COLD;
+    return rc == RC_OK || rc == RC_NOT_FOUND ? job_remove(job, err) : rc;
 }
 
 enum rc part_pause(struct part_job *job, bool paused, struct err *err)

@@ -45,9 +45,31 @@ struct part_options {
     void *arg;
 };
 
+struct part_watch { /* since the start; for INFO and /metrics */
+    uint64_t encode_count, encode_ns;
+    uint64_t decode_count, decode_ns, decode_failure_count;
+    uint64_t packed_count, merged_batch_count, dropped_count;
+    uint64_t pack_failure_count;
+    uint64_t done_count, done_us_sum;
+    uint64_t done_us[64]; /* PART.DONEs that took at most 2^n microseconds */
+    uint64_t cache_hit_count, cache_miss_count, cache_bytes, cache_entries;
+    uint64_t verify_count, verify_bad_count; /* PART.ARCHIVE VERIFY */
+};
+
+struct part_seen { /* the jobs of all databases, as the packer last saw them */
+    char name[64]; /* cut, and what is no plain letter is _ */
+    uint32_t db;
+    uint64_t active, simple, packed, batches, bytes, raw_bytes, completed;
+    uint64_t waiting; /* completed that wait to be packed */
+};
+
 struct part *part_new(const struct part_options *options);
 void part_free(struct part *part); /* NULL is allowed */
 void part_limits_set(struct part *part, const struct part_limits *limits);
+void part_watch(const struct part *part, struct part_watch *ret_watch);
+/* *ret_count of them; borrowed until the next turn. */
+const struct part_seen *part_seen(const struct part *part, size_t *ret_count);
+void part_done_took(struct part *part, uint64_t us); /* a PART.DONE, for its percentiles */
 
 /* ---- making ---- */
 
@@ -109,6 +131,72 @@ enum rc part_retry_all(struct part_job *job, int64_t *from, uint64_t *count, boo
 enum rc part_delete(struct part_job *job, int64_t id, bool *ret_done, struct err *err) NODISCARD;
 enum rc part_drop(struct part_job *job, struct err *err) NODISCARD; /* and everything of the job */
 enum rc part_pause(struct part_job *job, bool paused, struct err *err) NODISCARD;
+
+/* ---- the archive ---- */
+
+/* Packs everything that is completed, some in this commit, until *ret_more is false. */
+struct part_compact {
+    bool begun;
+    int64_t from;
+    uint64_t packed;
+};
+enum rc part_compact_step(struct part_job *job, struct part_compact *state, bool *ret_more,
+                          struct err *err) NODISCARD;
+
+/* A census: all completed records, some in each step's commit, exact at its last one however many
+ * are completed meanwhile. */
+struct part_census;
+enum part_census_kind { PART_VERIFY, PART_GAPS };
+struct part_span {
+    int64_t min_id, max_id;
+    bool twice; /* covered twice; otherwise not at all */
+};
+struct part_census_options {
+    enum part_census_kind kind;
+    bool has_from, has_to;
+    int64_t from, to; /* PART_GAPS */
+};
+struct part_census_result {
+    uint64_t batch_count, record_count;
+    const char *const *problem; /* PART_VERIFY */
+    size_t problem_count;
+    const struct part_span *span; /* PART_GAPS, by min_id */
+    size_t span_count;
+    bool span_more; /* these are the first ones */
+};
+struct part_census *part_census_new(struct part_job *job,
+                                    const struct part_census_options *options);
+void part_census_free(void *census);
+/* RC_WAIT: there is more. RC_OK: the result is there. */
+enum rc part_census_step(struct part_census *census, struct part_job *job,
+                         struct err *err) NODISCARD;
+struct part_census_result part_census_result(const struct part_census *census);
+
+/* Completed records from an id on as bytes for elsewhere. */
+enum part_transfer { PART_CONTAINER, PART_FRAME };
+struct part_export {
+    enum part_transfer form;
+    unsigned row_bytes; /* of a container: 25 or 29 */
+    int64_t from;
+    uint64_t count;
+};
+struct part_exported {
+    struct bytes bytes; /* in the command's arena; "" if there is nothing */
+    uint64_t count;
+    int64_t next;        /* 0: that was all */
+    uint64_t lost_count; /* records of which the container has no place for a field */
+};
+enum rc part_export(struct part_job *job, const struct part_export *wanted,
+                    struct part_exported *ret_exported, struct err *err) NODISCARD;
+/* Takes in what part_export() or the original wrote: completed records. Those that are there with
+ * the same range are passed over. */
+struct part_import_worker {
+    int64_t number;
+    struct bytes name;
+};
+enum rc part_import(struct part_job *job, struct bytes bytes,
+                    const struct part_import_worker *worker, size_t worker_count,
+                    uint64_t *ret_added, struct err *err) NODISCARD;
 
 /* ---- looking ---- */
 

@@ -34,7 +34,13 @@ enum rc part_counts(struct part_job *job, struct part_counts *ret_counts, struct
     ret_counts->failed = active - beats - ret_counts->pending;
     ret_counts->simple = job_count(job, JOB_COMPLETED);
     ret_counts->dropped = ret_counts->stat.dropped;
-    return RC_OK;
+    struct archive_sum sum;
+    rc = archive_sum(job, &sum, err);
+    ret_counts->packed = sum.records;
+    ret_counts->batches = sum.batches;
+    ret_counts->bytes = sum.bytes;
+    ret_counts->raw_bytes = sum.raw;
+    return rc;
 }
 
 /* ---- rows of statistics ---- */

@@ -38,6 +38,7 @@ struct claiming {
     part_show_fn *show;
     void *arg;
     int64_t fence;
+    uint64_t fence_before; /* the last one before this claim */
     uint64_t left;
 };
 
@@ -117,7 +118,7 @@ static enum rc claim_some(struct claiming *to, bool pending, double most, struct
     for (size_t i = 0; rc == RC_OK && i < count; i++) {
         struct part_info info;
         rc = info_of(to->job, id[i], pending, &info, err);
-        if (rc == RC_OK)
+        if (rc == RC_OK && info.fence <= to->fence_before) /* not one that this claim has taken */
             rc = claim_take(to, &info, err);
     }
     return rc;
@@ -178,7 +179,7 @@ enum rc part_claim(struct part_job *job, const struct part_claim *claim, part_sh
     if (rc != RC_NOT_FOUND)
         return rc; /* a paused job gives out nothing */
     rc = job_number(job, JOB_FENCE, &to.fence, err);
-    int64_t fence = to.fence;
+    to.fence_before = (uint64_t)to.fence;
     if (rc == RC_OK && claim->id_count > 0)
         rc = claim_named(&to, before_ms, err);
     else if (rc == RC_OK)
@@ -188,7 +189,7 @@ enum rc part_claim(struct part_job *job, const struct part_claim *claim, part_sh
         rc = future_beats(job, err);
     if (rc == RC_OK && stale)
         rc = claim_some(&to, false, (double)before_ms, err);
-    if (rc == RC_OK && to.fence > fence)
+    if (rc == RC_OK && (uint64_t)to.fence > to.fence_before)
         rc = job_number_put(job, JOB_FENCE, to.fence, err);
     return rc == RC_OK ? job_save(job, err) : rc;
 }

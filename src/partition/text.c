@@ -35,8 +35,14 @@ uint8_t *text_put_u128(uint8_t *to, text_u128 value)
 /* One or more digits, without leading zeros. */
 text_u128 text_get_u128(struct text *text)
 {
+    enum { DIGITS_SAFE = 19 }; /* of 64 bits */
     text_u128 value = 0;
     const uint8_t *start = text->at;
+    const uint8_t *end = text->end - start > DIGITS_SAFE ? start + DIGITS_SAFE : text->end;
+    uint64_t small = 0;
+    while (text->at < end && *text->at >= '0' && *text->at <= '9')
+        small = small * 10 + (*text->at++ - '0');
+    value = small;
     while (text->at < text->end && *text->at >= '0' && *text->at <= '9') {
         text_u128 next = value * 10 + (*text->at - '0');
         text->bad = text->bad || next / 10 != value;

@@ -47,6 +47,14 @@ enum config_loglevel {
     CONFIG_LOG_WARNING,
 };
 
+enum config_squeeze { /* of part-algorithm */
+                      CONFIG_SQUEEZE_NONE,
+                      CONFIG_SQUEEZE_GZIP,
+                      CONFIG_SQUEEZE_LZ4,
+                      CONFIG_SQUEEZE_ZSTD,
+                      CONFIG_SQUEEZE_AUTO,
+};
+
 struct config {
     /* network */
     uint16_t port;           /* 0: any free one */
@@ -90,6 +98,14 @@ struct config {
     uint64_t tile_interval_ms;
     uint64_t tile_cache_bytes;
     uint32_t tile_open_shards;
+
+    /* partitions */
+    uint32_t part_batch;
+    enum config_squeeze part_algorithm;
+    uint64_t part_simple_max, part_compressed_max;
+    uint64_t part_retain_ms; /* 0: for ever */
+    size_t part_cache_bytes;
+    uint64_t part_cache_ttl_ms;
 
     /* what OBJECT ENCODING answers */
     uint64_t hash_max_listpack_entries, hash_max_listpack_value;

@@ -32,6 +32,10 @@ static const char *const loglevel_words[] = {
     [CONFIG_LOG_WARNING] = "warning",
     NULL,
 };
+static const char *const algorithm_words[] = {
+    [CONFIG_SQUEEZE_NONE] = "none", [CONFIG_SQUEEZE_GZIP] = "gzip", [CONFIG_SQUEEZE_LZ4] = "lz4",
+    [CONFIG_SQUEEZE_ZSTD] = "zstd", [CONFIG_SQUEEZE_AUTO] = "auto", NULL,
+};
 _Static_assert(KV_NS_START == 16, "the row \"databases\" says 16");
 
 static const struct config_row rows[] = {
@@ -129,6 +133,27 @@ static const struct config_row rows[] = {
      .help = "memory for tiles read from shards, beside hot-memory"},
     {"tile-open-shards", NULL, "Tiles", CONFIG_INT, LIVE_NO, FIELD(tile_open_shards), "256", 1,
      65536, .help = "shards that are held open"},
+
+    {"part-batch", NULL, "Partitions", CONFIG_INT, LIVE, FIELD(part_batch), "1000", 2, 100000,
+     .help = "completed partitions of a packed batch"},
+    {"part-algorithm", NULL, "Partitions", CONFIG_WORD, LIVE, FIELD(part_algorithm), "auto",
+     .words = algorithm_words,
+     .help =
+         "what texts of a batch are compressed with: none, gzip, lz4, zstd; auto: the smallest, "
+         "measured"},
+    {"part-simple-max", NULL, "Partitions", CONFIG_INT, LIVE, FIELD(part_simple_max), "100000", 1,
+     INT64_MAX, .help = "completed partitions of a job from which on they are packed"},
+    {"part-compressed-max", NULL, "Partitions", CONFIG_INT, LIVE, FIELD(part_compressed_max),
+     "500000", 0, INT64_MAX,
+     .help = "completed partitions of a job above which part-retain is obeyed"},
+    {"part-retain", NULL, "Partitions", CONFIG_TIME, LIVE, FIELD(part_retain_ms), "0s", 0,
+     INT64_C(1000) * 366 * 86400000,
+     .help = "packed partitions are kept for so long after they were done, their statistics for "
+             "ever; 0s: for ever as well"},
+    {"part-cache", NULL, "Partitions", CONFIG_SIZE, LIVE, FIELD(part_cache_bytes), "16mb", 0, TB,
+     .help = "memory for opened batches"},
+    {"part-cache-ttl", NULL, "Partitions", CONFIG_TIME, LIVE, FIELD(part_cache_ttl_ms), "300s", 1,
+     INT64_C(366) * 86400000, .help = "an opened batch that nobody asked for is closed after it"},
 
     {"hash-max-listpack-entries", "hash-max-ziplist-entries", "Encodings", CONFIG_INT, LIVE,
      FIELD(hash_max_listpack_entries), "512", 0, INT64_MAX,

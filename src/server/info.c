@@ -7,6 +7,7 @@
 #include <unistd.h>
 
 #include "base/mem.h"
+#include "server/metrics.h"
 #include "server/server_int.h"
 
 #include "base/banned.h"
@@ -438,6 +439,32 @@ static void add_fs(struct info *info)
     add(info, "fs_swept_inodes", counts.swept_count);
 }
 
+/* Of all jobs, as they were a second ago; PART.ARCHIVE STATUS has them one by one. */
+static void add_partitions(struct info *info)
+{
+    struct metrics_part sum;
+    metrics_part_sum(info->server, &sum);
+    add(info, "part_jobs", sum.job_count);
+    add(info, "part_active", sum.active);
+    add(info, "part_completed", sum.completed);
+    add(info, "part_simple", sum.simple);
+    add(info, "part_packed", sum.packed);
+    add(info, "part_batches", sum.batches);
+    add(info, "part_archive_bytes", sum.bytes);
+    add(info, "part_archive_json_bytes", sum.raw_bytes);
+    add(info, "part_waiting", sum.waiting);
+    add(info, "part_encode_us", sum.encode_us);
+    add(info, "part_decode_us", sum.decode_us);
+    add(info, "part_decode_failures", sum.watch.decode_failure_count);
+    add(info, "part_pack_failures", sum.watch.pack_failure_count);
+    add(info, "part_cache_hits", sum.watch.cache_hit_count);
+    add(info, "part_cache_misses", sum.watch.cache_miss_count);
+    add(info, "part_cache_bytes", sum.watch.cache_bytes);
+    add(info, "part_done_p99_us", sum.done_p99_us);
+    add(info, "part_verified", sum.watch.verify_count);
+    add(info, "part_verified_bad", sum.watch.verify_bad_count);
+}
+
 /* Totals of all rules; LAND.STATUS has them one by one. */
 static void add_landing(struct info *info)
 {
@@ -508,6 +535,7 @@ static const struct {
     {"tiers", "Tiers", add_tiers, false},
     {"landing", "Landing", add_landing, false},
     {"fs", "Fs", add_fs, false},
+    {"partitions", "Partitions", add_partitions, false},
     {"commandstats", "Commandstats", add_commandstats, true},
     {"cluster", "Cluster", add_cluster, false},
     {"keyspace", "Keyspace", add_keyspace, false},

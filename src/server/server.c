@@ -70,6 +70,22 @@ static void encodings_set(struct server *server)
                               .zset_listpack_bytes = config->zset_max_listpack_value};
 }
 
+static struct part_limits part_limits_of(const struct config *config)
+{
+    static const enum part_algorithm algorithm[] = {[CONFIG_SQUEEZE_NONE] = PART_NONE,
+                                                    [CONFIG_SQUEEZE_GZIP] = PART_GZIP,
+                                                    [CONFIG_SQUEEZE_LZ4] = PART_LZ4,
+                                                    [CONFIG_SQUEEZE_ZSTD] = PART_ZSTD,
+                                                    [CONFIG_SQUEEZE_AUTO] = PART_AUTO};
+    return (struct part_limits){.batch = config->part_batch,
+                                .algorithm = algorithm[config->part_algorithm],
+                                .simple_max = config->part_simple_max,
+                                .compressed_max = config->part_compressed_max,
+                                .retain_ms = config->part_retain_ms,
+                                .cache_bytes = config->part_cache_bytes,
+                                .cache_ttl_ms = config->part_cache_ttl_ms};
+}
+
 /* CONFIG SET: what has to happen beside the new value. */
 static void config_changed(void *arg, const struct config *config, const char *name)
 {
@@ -90,6 +106,9 @@ static void config_changed(void *arg, const struct config *config, const char *n
         log_level_set(config_log_level(config));
     } else if (strstr(name, "-max-listpack-") || strstr(name, "-max-intset-")) {
         encodings_set(server);
+    } else if (strncmp(name, "part-", strlen("part-")) == 0) {
+        struct part_limits limits = part_limits_of(config);
+        part_limits_set(server->part, &limits);
     } else if (strcmp(name, "active-expire") == 0) {
         expire_active_set(server->expire, config->active_expire);
     }
@@ -130,6 +149,7 @@ static void part_start_up(struct server *server)
     server->part = part_new(&(struct part_options){.kv = &server->kv,
                                                    .tasks = server->tasks,
                                                    .clock = server->clock,
+                                                   .limits = part_limits_of(server->config),
                                                    .enter = server__job_enter,
                                                    .leave = server__job_leave,
                                                    .safe = server__job_safe,

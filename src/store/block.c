@@ -9,6 +9,9 @@
 enum {
     BLOCK_BYTES_FIRST = 64,
     SHRINK_ABOVE_BYTES = 256, /* smaller blocks are not worth a copy */
+    HEAD_BYTES = 8,
+    OUT_PREFETCH_LINES = 4, /* the processor sees that more are read */
+    OUT_ENTRY_BYTES = 1 + sizeof(struct block_out *) + HEAD_BYTES,
 };
 
 static uint8_t *block_base(const struct block *block)
@@ -93,7 +96,7 @@ static inline struct block_out *out_get(const uint8_t *at)
 static size_t entry_len(const uint8_t *at)
 {
     if (*at & ENTRY_OUT)
-        return 1 + sizeof(struct block_out *);
+        return OUT_ENTRY_BYTES;
     const uint8_t *from = at;
     bool tomb = *at++ & ENTRY_TOMB;
     size_t len = length_get(&at);
@@ -108,33 +111,12 @@ static size_t entry_len(const uint8_t *at)
 static size_t entry_len_for(uint8_t flags, struct bytes suffix, struct bytes value)
 {
     if (flags & ENTRY_OUT)
-        return 1 + sizeof(struct block_out *);
+        return OUT_ENTRY_BYTES;
     size_t len = 1 + (suffix.len < 0x80 ? 1 : 2) + suffix.len;
     if (!(flags & ENTRY_TOMB))
         len += (value.len < 0x80 ? 1 : 2) + value.len;
     return len;
 }
-
-static void entry_put(uint8_t *to, uint8_t flags, struct bytes suffix, struct bytes value,
-                      struct block_out *out)
-{
-    *to++ = flags;
-    if (flags & ENTRY_OUT) {
-        memcpy(to, &out, sizeof out);
-        return;
-    }
-    to += uvarint_put(to, suffix.len);
-    if (suffix.len)
-        memcpy(to, suffix.ptr, suffix.len);
-    to += suffix.len;
-    if (flags & ENTRY_TOMB)
-        return;
-    to += uvarint_put(to, value.len);
-    if (value.len)
-        memcpy(to, value.ptr, value.len);
-}
-
-/* ---- searching ---- */
 
 /* The first eight bytes as a number that orders as they do, filled up with zeros. What follows a
  * short suffix in the block is read along, up to `end`, and masked. */
@@ -151,43 +133,75 @@ static inline uint64_t head_of(struct bytes suffix, const uint8_t *end)
     return be64_get(padded);
 }
 
-static inline struct bytes suffix_at(const uint8_t *at)
+static void entry_put(uint8_t *to, uint8_t flags, struct bytes suffix, struct bytes value,
+                      struct block_out *out)
 {
-    if (UNLIKELY(*at & ENTRY_OUT)) {
-        const struct block_out *out = out_get(at + 1);
-        return bytes_of(out->bytes, out->suffix_len);
+    *to++ = flags;
+    if (flags & ENTRY_OUT) {
+        struct bytes own = bytes_of(out->bytes, out->suffix_len);
+        memcpy(to, &out, sizeof out);
+        be64_put(to + sizeof out, head_of(own, own.ptr + own.len));
+        return;
     }
-    at++;
-    size_t len = length_get(&at);
-    return bytes_of(at, len);
+    to += uvarint_put(to, suffix.len);
+    if (suffix.len)
+        memcpy(to, suffix.ptr, suffix.len);
+    to += suffix.len;
+    if (flags & ENTRY_TOMB)
+        return;
+    to += uvarint_put(to, value.len);
+    if (value.len)
+        memcpy(to, value.ptr, value.len);
 }
 
-/* Most suffixes differ in the first eight bytes behind what all share: `rest` is the wanted one
- * from there on, `head` those bytes of it. */
-static inline int entry_cmp(const struct block *block, uint16_t index, struct bytes rest,
-                            size_t skip, uint64_t head)
+/* ---- searching ---- */
+
+struct wanted {
+    struct bytes suffix, rest; /* rest: behind what all entries share */
+    size_t skip;               /* that is so long */
+    uint64_t head, rest_head;  /* the first eight bytes of both */
+};
+
+static inline struct wanted wanted_of(struct bytes suffix, size_t skip)
+{
+    struct wanted wanted = {.suffix = suffix, .rest = bytes_from(suffix, skip), .skip = skip};
+    wanted.head = head_of(suffix, suffix.ptr + suffix.len);
+    wanted.rest_head = head_of(wanted.rest, suffix.ptr + suffix.len);
+    return wanted;
+}
+
+static int out_cmp(const uint8_t *at, const struct wanted *wanted)
+{
+    uint64_t mine = be64_get(at + 1 + sizeof(struct block_out *));
+    if (LIKELY(mine != wanted->head))
+        return mine < wanted->head ? -1 : 1;
+    const struct block_out *out = out_get(at + 1);
+    return bytes_cmp(bytes_of(out->bytes, out->suffix_len), wanted->suffix);
+}
+
+/* Most suffixes differ in the first eight bytes behind what all share. */
+static inline int entry_cmp(const struct block *block, uint16_t index, const struct wanted *wanted)
 {
     const uint8_t *at = block_at(block, index);
-    struct bytes suffix = suffix_at(at);
-    const uint8_t *end = block_base(block) + block->size;
     if (UNLIKELY(*at & ENTRY_OUT))
-        end = suffix.ptr + suffix.len;
-    suffix = bytes_from(suffix, skip);
-    uint64_t mine = head_of(suffix, end);
-    if (LIKELY(mine != head))
-        return mine < head ? -1 : 1;
-    return bytes_cmp(suffix, rest);
+        return out_cmp(at, wanted);
+    at++;
+    size_t len = length_get(&at);
+    struct bytes rest = bytes_from(bytes_of(at, len), wanted->skip);
+    uint64_t mine = head_of(rest, block_base(block) + block->size);
+    if (LIKELY(mine != wanted->rest_head))
+        return mine < wanted->rest_head ? -1 : 1;
+    return bytes_cmp(rest, wanted->rest);
 }
 
 uint16_t block_find_skip(const struct block *block, struct bytes suffix, size_t skip,
                          bool *ret_exact)
 {
     uint16_t low = 0, high = block->count;
-    struct bytes rest = bytes_from(suffix, skip);
-    uint64_t head = head_of(rest, rest.ptr + rest.len);
+    struct wanted wanted = wanted_of(suffix, skip);
     while (low < high) {
         uint16_t middle = (uint16_t)((low + high) / 2);
-        int order = entry_cmp(block, middle, rest, skip, head);
+        int order = entry_cmp(block, middle, &wanted);
         if (order == 0) {
             *ret_exact = true;
             return middle;
@@ -208,17 +222,39 @@ uint16_t block_find(const struct block *block, struct bytes suffix, bool *ret_ex
 
 uint16_t block_find_end(const struct block *block, struct bytes suffix, bool *ret_exact)
 {
-    uint64_t head = head_of(suffix, suffix.ptr + suffix.len);
+    struct wanted wanted = wanted_of(suffix, 0);
     uint16_t last = (uint16_t)(block->count - 1);
-    int order = entry_cmp(block, last, suffix, 0, head);
+    int order = entry_cmp(block, last, &wanted);
     *ret_exact = order == 0;
     if (order <= 0)
         return (uint16_t)(last + (order < 0));
-    order = entry_cmp(block, 0, suffix, 0, head);
+    order = entry_cmp(block, 0, &wanted);
     *ret_exact = order == 0;
     if (order >= 0)
         return 0;
     return block_find(block, suffix, ret_exact);
+}
+
+void block_prefetch_out(const struct block *block, struct bytes suffix)
+{
+    uint16_t low = 0, high = block->count;
+    uint64_t head = head_of(suffix, suffix.ptr + suffix.len);
+    while (low < high) {
+        uint16_t middle = (uint16_t)((low + high) / 2);
+        const uint8_t *at = block_at(block, middle);
+        if (!(*at & ENTRY_OUT))
+            return;
+        uint64_t mine = be64_get(at + 1 + sizeof(struct block_out *));
+        if (mine == head) {
+            for (size_t line = 0; line < OUT_PREFETCH_LINES; line++)
+                __builtin_prefetch((const uint8_t *)out_get(at + 1) + 64 * line);
+            return;
+        }
+        if (mine < head)
+            low = (uint16_t)(middle + 1);
+        else
+            high = middle;
+    }
 }
 
 struct entry block_entry(const struct block *block, uint16_t index)

@@ -8,6 +8,7 @@
  * Entry:
  *   1       flags (enum entry_flags)
  *   ENTRY_OUT: 8   pointer to a struct block_out with suffix and value
+ *              8   the first bytes of the suffix: a search goes past without touching the row
  *   otherwise  v   uvarint length of the suffix, then the suffix; rows: uvarint length of the
  *                  value, then the value
  * A block is as large as its allocator size class, so it grows by classes and wastes little.
@@ -79,6 +80,9 @@ uint16_t block_find_skip(const struct block *block, struct bytes suffix, size_t 
                          bool *ret_exact);
 /* The same where it is likely to be at the block's beginning or end. */
 uint16_t block_find_end(const struct block *block, struct bytes suffix, bool *ret_exact);
+/* Where rows are out of line, begins to bring the one of this suffix into the cache; after
+ * block_prefetch(). */
+void block_prefetch_out(const struct block *block, struct bytes suffix);
 struct entry block_entry(const struct block *block, uint16_t index);
 uint8_t block_flags(const struct block *block, uint16_t index);
 void block_flags_set(struct block *block, uint16_t index, uint8_t flags); /* GAP only */

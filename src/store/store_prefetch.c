@@ -104,6 +104,9 @@ static void rows_descend(const struct store_row *row, const struct tree **tree, 
             more = true;
         }
     }
+    for (size_t i = 0; i < count; i++)
+        if (at[i])
+            block_prefetch_out(at[i], row[i].suffix);
 }
 
 /* The trees of a step's groups; their roots are asked for. */

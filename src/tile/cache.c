@@ -28,6 +28,7 @@ struct tile_read {
     struct tile_read *ats_prev, *ats_next;
     struct tile_read *all_prev, *all_next;
     bool in_lru;
+    bool used; /* since it came to the front */
     /* the answer; the reader's while it is asked */
     enum rc rc;
     struct buf row;
@@ -147,8 +148,16 @@ static void read_free(struct tile_read *read)
 /* (3) */
 static void shrink(struct cache *cache)
 {
-    while (cache->bytes > cache->bytes_max && cache->lru_last)
-        read_free(cache->lru_last);
+    while (cache->bytes > cache->bytes_max && cache->lru_last) {
+        struct tile_read *last = cache->lru_last;
+        if (last->used) { /* a hit costs a bit; the order is made up for here */
+            lru_remove(last);
+            lru_add(last);
+            last->used = false;
+        } else {
+            read_free(last);
+        }
+    }
 }
 
 /* Nobody holds it: it is kept if it can be an answer. */
@@ -245,12 +254,9 @@ static void want_note(struct cache *cache, struct tile_read *read)
     cache->wanted[cache->wanted_count++] = read;
 }
 
-static enum rc answer(struct cache *cache, struct tile_read *read, struct cache_answer *ret_answer)
+static enum rc answer(struct tile_read *read, struct cache_answer *ret_answer)
 {
-    if (read->in_lru && read != cache->lru_first) { /* used last */
-        lru_remove(read);
-        lru_add(read);
-    }
+    read->used = true;
     if (read->rc == RC_OK)
         *ret_answer = (struct cache_answer){buf_bytes(&read->row), read->found};
     return read->rc;
@@ -263,7 +269,7 @@ enum rc cache_peek(struct cache *cache, struct tile_type *type, struct tilekey k
     if (!read || read->state != READ_READY)
         return RC_COLD;
     cache->hits++;
-    return answer(cache, read, ret_answer);
+    return answer(read, ret_answer);
 }
 
 enum rc cache_find(struct cache *cache, struct tile_type *type, struct tilekey key, bool at,
@@ -271,7 +277,7 @@ enum rc cache_find(struct cache *cache, struct tile_type *type, struct tilekey k
 {
     struct tile_read *read = read_find(cache, type, key, at);
     if (read && read->state == READ_READY)
-        return answer(cache, read, ret_answer);
+        return answer(read, ret_answer);
     if (read && read->state == READ_FAILED) {
         *err = *read->err;
         return read->rc;

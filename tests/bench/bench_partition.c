@@ -209,8 +209,44 @@ static void bench_scan(const struct frames *frames, const char *name,
           "Mrows/s");
 }
 
-int main(void)
+/* For tools/bench_partition.py: length (4, little-endian) and frame with names, by turns. */
+static int frames_print(size_t total)
 {
+    struct part_worker_name name[PART_GEN_WORKERS];
+    char text[PART_GEN_WORKERS][16];
+    struct part_record records[BATCH];
+    struct part_gen gen;
+    struct buf frame;
+    struct err err = {0};
+    for (uint32_t i = 0; i < PART_GEN_WORKERS; i++) {
+        int len = snprintf(text[i], sizeof text[i], "worker-%u", i + 1);
+        name[i] =
+            (struct part_worker_name){.worker = i + 1, .name = bytes_of(text[i], (size_t)len)};
+    }
+    const struct part_encode_options options = {
+        .duration_unit_ms = 1, .names = true, .name = name, .name_count = PART_GEN_WORKERS};
+    part_gen_init(&gen, PART_GEN_REALISTIC, 1);
+    buf_init(&frame, PART_FRAME_BYTES_MAX);
+    for (size_t done = 0; done < total;) {
+        size_t count = total - done < BATCH ? total - done : BATCH;
+        part_gen_next(&gen, records, count);
+        buf_cut(&frame, 0);
+        must(part_batch_encode(records, count, &options, &frame, &err), &err);
+        uint32_t len = (uint32_t)frame.len;
+        if (fwrite(&len, sizeof len, 1, stdout) != 1 ||
+            fwrite(frame.ptr, 1, frame.len, stdout) != frame.len)
+            return 1;
+        done += count;
+    }
+    buf_done(&frame);
+    part_gen_done(&gen);
+    return fflush(stdout) == 0 ? 0 : 1;
+}
+
+int main(int argc, char **argv)
+{
+    if (argc == 3 && strcmp(argv[1], "frames") == 0)
+        return frames_print(strtoull(argv[2], NULL, 10));
     const struct part_filter worker = {.has_worker = true, .worker = 7};
     struct frames *frames = mem_alloc(sizeof *frames);
     bench_size(PART_GEN_REGULAR, "regular");

@@ -237,12 +237,15 @@ enum rc cmd_part_done(struct cmd_ctx *ctx)
         return rc;
     if (at != ctx->argc)
         return cmd_syntax_error(ctx);
+    uint64_t start_ns = clock_mono_ns(ctx->server->clock);
     rc = cmd_part_job(ctx, &job);
     if (rc == RC_OK)
         rc = part_done(&job, &hold, duration_ms, &done, ctx->err);
-    if (rc == RC_OK)
-        resp_add_int(ctx->reply, done);
-    return rc;
+    if (rc != RC_OK)
+        return rc;
+    part_done_took(ctx->server->part, (clock_mono_ns(ctx->server->clock) - start_ns) / 1000);
+    resp_add_int(ctx->reply, done);
+    return RC_OK;
 }
 
 enum rc cmd_part_fail(struct cmd_ctx *ctx)

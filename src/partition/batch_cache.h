@@ -1,0 +1,33 @@
+/* batch_cache.h - opened batches, kept for whoever asks next.
+ *
+ * An entry is known by the ID of the string it was read from: no other object ever has that ID, so
+ * an entry can be useless but never wrong. When there is no room those go whose age / hits is
+ * highest; one younger than a second stays if it can. What nobody asked for in its time to live
+ * goes as well.
+ *
+ * Ownership: the cache owns frames and batches; what it gives out is good until the next
+ * part_cache_put(). Threads: one owner. */
+#pragma once
+
+#include "base/table.h"
+#include "partition/archive.h"
+#include "types/meta.h"
+
+struct cache_entry;
+struct part_cache {
+    struct table table;
+    struct cache_entry *first, *last; /* newest first */
+    size_t count, bytes, bytes_max;
+    uint64_t ttl_ms;
+    uint64_t hit_count, miss_count;
+};
+
+void part_cache_init(struct part_cache *cache, size_t bytes_max, uint64_t ttl_ms);
+void part_cache_done(struct part_cache *cache);
+void part_cache_limit(struct part_cache *cache, size_t bytes_max, uint64_t ttl_ms);
+/* NULL: it is not here. */
+struct part_batch *part_cache_get(struct part_cache *cache, const uint8_t id[KEY_ID_BYTES],
+                                  uint64_t now_ms);
+/* Copies and opens a frame. The entry stays until the next call at least, whatever its size. */
+enum rc part_cache_put(struct part_cache *cache, const uint8_t id[KEY_ID_BYTES], struct bytes frame,
+                       uint64_t now_ms, struct part_batch **ret_batch, struct err *err) NODISCARD;

@@ -1,0 +1,67 @@
+/* census_int.h - what census.c, verify.c and gaps.c share. */
+#pragma once
+
+#include "base/table.h"
+#include "partition/part_int.h"
+
+enum { CENSUS_PROBLEMS_MAX = 100 };
+
+struct census_ids {
+    int64_t *id;
+    size_t count, cap;
+};
+
+struct spans { /* by min_id */
+    struct part_span *span;
+    size_t count, cap;
+};
+
+struct held_info {
+    struct part_info info;
+    struct held_info *next;
+};
+struct census_held {
+    struct arena *arena; /* the command's */
+    struct held_info *first, **last;
+};
+
+struct part_census {
+    struct part *part;
+    struct part_census *next;
+    struct part_census_options options;
+    uint32_t db;
+    struct bytes name; /* owned */
+    int64_t cursor;
+    bool through; /* the cursor is behind every id */
+    bool overrun;
+    struct census_ids late, counted; /* counted: of the late ones */
+    struct census_held held;
+    uint64_t held_batches;
+    uint64_t batch_count, record_count;
+    char **problem;
+    size_t problem_count;
+    /* gaps.c */
+    struct spans covered, twice; /* neither overlap nor touch */
+    struct spans result;
+    bool span_more;
+    /* verify.c */
+    struct table sums; /* struct verify_sum */
+    struct arena sums_arena;
+    uint64_t *histogram;
+};
+
+void census_held_clear(struct part_census *census, struct arena *arena);
+enum rc census_hold(struct part_census *census, const struct part_info *info) NODISCARD;
+void census_problem_add(struct part_census *census, const char *text); /* once each */
+/* Notes what err says; for PART_GAPS it is an error. */
+enum rc census_problem(struct part_census *census, const struct err *err) NODISCARD;
+void census_problems_free(struct part_census *census);
+
+enum rc gaps_count(struct part_census *census, const struct part_info *info,
+                   struct err *err) NODISCARD;
+enum rc gaps_end(struct part_census *census, struct part_job *job, struct err *err) NODISCARD;
+
+void verify_init(struct part_census *census);
+void verify_done(struct part_census *census);
+enum rc verify_count(struct part_census *census, const struct part_info *info) NODISCARD;
+enum rc verify_end(struct part_census *census, struct part_job *job, struct err *err) NODISCARD;

@@ -1,0 +1,122 @@
+"""terrace part run: workers as processes, and what becomes of the work of one that is killed."""
+import os
+import re
+import signal
+import socket
+import subprocess
+import urllib.request
+
+import pytest
+
+from conftest import ROOT, TERRACE, terrace
+from part import Job
+from test_part_archive import SMALL, assert_whole, wait
+
+
+def run(server, job, command, *args, **options):
+    return subprocess.Popen([TERRACE, "part", "run", job, "-p", str(server.port), "--exec", command,
+                             *map(str, args)], stdout=subprocess.PIPE, stderr=subprocess.PIPE,
+                            text=True, **options)
+
+
+def children(pid):
+    with open(f"/proc/{pid}/task/{pid}/children") as file:
+        return [int(word) for word in file.read().split()]
+
+
+def test_all_partitions_are_processed_once(server, tmp_path):
+    job = Job(server)
+    job.call("ALLOC", 1000, "SIZE", 10)
+    log = tmp_path / "log"
+    process = run(server, "j", f"echo {{id}} {{min}} {{max}} >> {log}", "--workers", 3)
+    out, err = process.communicate(timeout=120)
+    assert (process.returncode, err) == (0, "")
+    assert out == "100 completed, 0 failed, 0 left\n"
+    lines = sorted(tuple(map(int, line.split())) for line in log.read_text().splitlines())
+    assert lines == [(i + 1, i * 10 + 1, i * 10 + 10) for i in range(100)]
+    assert job.call("GAPS") == [] and len(job.rows("WORKERS")) <= 3
+    assert all(record["duration_ms"] is not None for record in job.list("ARCHIVED"))
+
+
+def test_a_killed_worker_loses_its_partition_to_another(server, tmp_path):
+    job = Job(server)
+    job.call("ALLOC", 40, "SIZE", 1)
+    hang = tmp_path / "hang"
+    hang.touch()
+    # Whoever gets partition 7 first hangs; the others go on.
+    command = f"[ {{id}} != 7 ] || while [ -e {hang} ]; do sleep 0.05; done"
+    process = run(server, "j", command, "--workers", 3, "--stale", 300)
+    wait(lambda: job.stats()["completed"] == 39)
+    worker = job.get(7)["worker_id"]
+    os.kill(int(worker.split("-")[-2]), signal.SIGKILL)
+    hang.unlink()
+    out, err = process.communicate(timeout=60)
+    assert out == "40 completed, 0 failed, 0 left\n" and process.returncode == 0
+    assert job.get(7)["worker_id"] != worker and job.call("GAPS") == []
+    assert_whole(job)
+
+
+def test_failed_ones_are_kept_or_retried(server, tmp_path):
+    job = Job(server)
+    job.call("ALLOC", 10, "SIZE", 1)
+    process = run(server, "j", "[ {id} -ne 4 ] && [ {id} -ne 5 ] || exit {id}")
+    out, _ = process.communicate(timeout=60)
+    assert process.returncode == 1 and out == "8 completed, 2 failed, 0 left\n"
+    assert job.get(4)["error"] == "the command ended with status 4"
+    job.call("RETRY")
+    mark = tmp_path / "mark"
+    process = run(server, "j", f"[ -e {mark}{{id}} ] || {{ touch {mark}{{id}}; kill -9 $$; }}",
+                  "--retries", 3)
+    out, _ = process.communicate(timeout=60)
+    assert process.returncode == 0 and out == "10 completed, 0 failed, 0 left\n"
+    assert job.get(5)["attempts"] == 2
+
+
+def test_a_stopped_worker_gives_its_partition_back(server):
+    job = Job(server)
+    job.call("ALLOC", 1, "SIZE", 1)
+    process = run(server, "j", "sleep 100", "--stale", 600)
+    wait(lambda: job.states() == [0, 0, 1, 0, 0])
+    beat = job.get(1)["last_heartbeat"]
+    wait(lambda: job.get(1)["last_heartbeat"] != beat)  # it beats while the command runs
+    os.kill(children(process.pid)[0], signal.SIGTERM)
+    out, _ = process.communicate(timeout=60)
+    assert out == "0 completed, 0 failed, 1 left\n" and process.returncode == 1
+    assert job.get(1)["status"] == "pending"
+
+
+@pytest.mark.parametrize("args", [
+    (), ("stop",), ("run",), ("run", "j"), ("run", "j", "--exec"), ("run", "--exec", "x"),
+    ("run", "j", "--exec", "x", "--workers", "0"), ("run", "j", "--exec", "x", "--nope", "1")])
+def test_command_lines_that_are_none(args):
+    assert "part" in terrace("part", *args, code=1)
+
+
+def test_an_unknown_job_and_a_server_that_is_away(server):
+    error = terrace("part", "run", "nope", "-p", server.port, "--exec", "true", code=1)
+    assert "NOJOB there is no job nope" in error
+    port = server.port
+    server.kill()
+    assert "could not connect" in terrace("part", "run", "j", "-p", port, "--exec", "x", code=1)
+
+
+def test_alert_rules_name_metrics_that_there_are(start):
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        port = probe.getsockname()[1]
+    server = start(*SMALL, "--http-port", str(port))
+    job = Job(server)
+    job.call("ALLOC", 30, "SIZE", 1)
+    job.finish("w", 20)
+    job.client.execute_command("PART.ARCHIVE", "j", "VERIFY")
+
+    def text():
+        with urllib.request.urlopen(f"http://127.0.0.1:{port}/metrics") as answer:
+            return answer.read().decode()
+
+    wait(lambda: 'terrace_part_completed{db="0",job="j"} 20' in text())
+    rules = (ROOT / "docs" / "terrace-partitions.yml").read_text()
+    names = set(re.findall(r"terrace_part_\w+", rules))
+    assert len(names) >= 9
+    for name in names:
+        assert re.search(rf"^{name}[ {{]", text(), re.MULTILINE), name
