@@ -10,8 +10,8 @@
 #include "base/banned.h"
 
 enum {
-    LOAD_BYTES_MAX =
-        STORE_VALUE_BYTES_MAX + STORE_SUFFIX_BYTES_MAX + LOAD_BULK_FACTOR * LOAD_PAGE_BYTES_MAX + 64
+    LOAD_BYTES_MAX = 2 * (STORE_VALUE_BYTES_MAX + STORE_SUFFIX_BYTES_MAX) +
+                     LOAD_BULK_FACTOR * LOAD_PAGE_BYTES_MAX + 64
 };
 
 /* ---- the index ---- */
@@ -474,12 +474,13 @@ static enum rc page_range(const struct load *load, const struct space_set *space
 static enum rc page_rows(struct load *load, struct engine *engine, const struct space_set *spaces,
                          struct engine_iter *iter)
 {
+    bool at_from = false; /* a large row where the walk stands must not be all that a page has */
     for (;;) {
         struct bytes key, value, group, suffix;
         uint8_t space;
         size_t pages = load->bulk ? LOAD_BULK_FACTOR : 1;
-        if (load->row_count >= pages * LOAD_PAGE_ROWS_MAX ||
-            load->rows.len >= pages * LOAD_PAGE_BYTES_MAX)
+        if (!at_from && (load->row_count >= pages * LOAD_PAGE_ROWS_MAX ||
+                         load->rows.len >= pages * LOAD_PAGE_BYTES_MAX))
             return RC_OK;
         enum rc rc = engine->ops->iter_next(iter, &key, &value, &load->err);
         if (rc == RC_NOT_FOUND) {
@@ -493,6 +494,7 @@ static enum rc page_rows(struct load *load, struct engine *engine, const struct 
             return rc;
         if (space != load->space || !bytes_eq(group, load->group))
             return err_set(&load->err, RC_CORRUPT, "the engine gave a row of another group");
+        at_from = load->has_from && bytes_eq(suffix, load->from);
         if (!rows_add(load, suffix, value))
             return err_set(&load->err, RC_NOMEM, "could not hold a loaded row");
     }

@@ -12,7 +12,8 @@
  *       applied and every kind of shard of the type has it on disk.
  *   (4) Batches are applied in the order in which they were read: a later version is never
  *       replaced by an earlier one.
- *   (5) What could not be applied keeps its mark, and is read again by a later round. */
+ *   (5) What could not be applied keeps its mark, and is read again by a later round.
+ *   (6) What was read in a turn that could not be written is thrown away: it never was. */
 #include <stdlib.h>
 
 #include "base/log.h"
@@ -266,7 +267,7 @@ static enum rc marks_read(struct persist *persist, struct batch *batch, struct t
         rc = store_walk_seek(&walk, tile__suffix_bytes(&after), err);
     }
     for (size_t n = 0; rc == RC_OK && n < STEP_ENTRIES && bytes < STEP_BYTES; n++) {
-        struct tile_mark mark;
+        struct tile_mark mark = {0};
         struct tilekey key;
         rc = store_walk_next(&walk, &suffix, &value, err);
         if (rc != RC_OK)
@@ -286,7 +287,7 @@ static enum rc marks_read(struct persist *persist, struct batch *batch, struct t
             persist->after = key;
             persist->has_after = true;
         }
-        bytes += row.len;
+        bytes += mark.bytes; /* also of what is cold: it has to fit into memory at once */
         rc = rc == RC_COLD ? RC_OK : rc;
     }
     return cold && (rc == RC_OK || rc == RC_NOT_FOUND) ? RC_COLD : rc;
@@ -462,11 +463,11 @@ static enum rc entry_clear(struct persist *persist, const struct persist_entry *
     if (rc == RC_OK)
         rc = tile__mark_decode(value, &mark, err);
     if (rc == RC_NOT_FOUND || (rc == RC_OK && mark.version != entry->version))
-        return RC_OK; /* it is newer */
+        return RC_OK;                                                     /* it is newer */
+    cache_forget(&persist->tiles->cache, entry->type, entry->change.key); /* what a mark hid */
     if (rc == RC_OK)
         rc = store_delete(store, marks, tile__suffix_bytes(&suffix), err);
-    if (rc == RC_OK && persist->tiles->options.clear && entry->type->kind != TILE_META &&
-        !entry->change.removed)
+    if (rc == RC_OK && !tile__keeps_rows(entry->type) && !entry->change.removed)
         rc = store_delete(store, tile__rows(entry->type), tile__suffix_bytes(&suffix), err);
     return rc == RC_NOT_FOUND ? RC_OK : rc;
 }
@@ -583,9 +584,26 @@ static bool may_begin(const struct persist *persist)
             clock_mono_ns(persist->tiles->options.clock) >= persist->retry_ns);
 }
 
+/* (6): between turns the last commit that was not taken back is at or behind all that was read. */
+static void taken_back_look(struct persist *persist)
+{
+    uint64_t lsn = store_commit_lsn(persist->tiles->store);
+    bool any = false;
+    for (size_t i = 0; i < ARRAY_LEN(persist->batch); i++)
+        any = any || persist->batch[i].lsn > lsn;
+    if (LIKELY(!any))
+        return;
+    for (size_t i = 0; i < ARRAY_LEN(persist->batch); i++)
+        if (persist->batch[i].state == BATCH_FILLING || persist->batch[i].state == BATCH_FULL)
+            batch_reset(&persist->batch[i]);
+    persist->in_round = false;
+    persist->marks++; /* the round begins anew */
+}
+
 /* Its task waits for events only; this is where time passes and LSNs become durable. */
 bool persist_turn(struct persist *persist)
 {
+    taken_back_look(persist);
     const struct batch *full = batch_in(persist, BATCH_FULL);
     bool writing = batch_in(persist, BATCH_WRITING) != NULL;
     bool go = batch_in(persist, BATCH_WRITTEN) || may_begin(persist);

@@ -18,7 +18,7 @@ struct pool_entry {
     struct shard *shard;            /* NULL: not open; under open_lock */
     pthread_mutex_t open_lock;      /* two threads that find it closed: one opens it */
     unsigned users;                 /* under pool.lock, as all below */
-    bool gone;                      /* not in the table: its file was set aside */
+    bool closing;                   /* its file is being set aside: nobody new may use it */
     struct pool_entry *prev, *next; /* used last first */
 };
 
@@ -28,6 +28,7 @@ struct pool {
     struct table table;
     struct pool_entry list; /* head */
     uint32_t count;
+    pthread_cond_t left; /* a user of an entry that is closing, or the entry */
 };
 
 static uint32_t id_of(const struct pool_key *key, enum shard_open how)
@@ -60,6 +61,7 @@ struct pool *pool_new(const struct pool_options *options)
     struct pool *pool = mem_zalloc(sizeof *pool);
     pool->options = *options;
     pthread_mutex_init(&pool->lock, NULL);
+    pthread_cond_init(&pool->left, NULL);
     table_init(&pool->table, entry_hash, entry_eq, NULL);
     pool->list.prev = pool->list.next = &pool->list;
     return pool;
@@ -104,7 +106,7 @@ static void shrink(struct pool *pool)
     struct pool_entry *entry = pool->list.prev;
     while (pool->count > pool->options.open_count_max && entry != &pool->list) {
         struct pool_entry *before = entry->prev;
-        if (entry->users == 0) {
+        if (entry->users == 0 && !entry->closing) {
             table_forget(pool, entry);
             entry_free(entry);
         }
@@ -120,6 +122,7 @@ void pool_free(struct pool *pool)
     shrink(pool);
     ASSERT(pool->count == 0);
     table_done(&pool->table);
+    pthread_cond_destroy(&pool->left);
     pthread_mutex_destroy(&pool->lock);
     mem_free(pool);
 }
@@ -197,7 +200,9 @@ static struct pool_entry *entry_take(struct pool *pool, const struct pool_key *k
 {
     uint32_t id = id_of(key, how);
     pthread_mutex_lock(&pool->lock);
-    struct pool_entry *entry = table_find(&pool->table, id_hash(id), &id, NULL);
+    struct pool_entry *entry;
+    while ((entry = table_find(&pool->table, id_hash(id), &id, NULL)) && entry->closing)
+        pthread_cond_wait(&pool->left, &pool->lock);
     if (!entry) {
         entry = mem_zalloc(sizeof *entry);
         entry->id = id;
@@ -220,8 +225,8 @@ static void entry_give(struct pool *pool, struct pool_entry *entry)
 {
     pthread_mutex_lock(&pool->lock);
     entry->users--;
-    if (entry->users == 0 && entry->gone) {
-        entry_free(entry);
+    if (entry->closing) {
+        pthread_cond_broadcast(&pool->left);
     } else if (entry->users == 0 && !entry->shard) {
         table_forget(pool, entry);
         entry_free(entry);
@@ -262,16 +267,19 @@ void pool_give(struct pool *pool, const struct pool_use *use)
 
 /* ---- setting aside ---- */
 
-static void entry_drop(struct pool *pool, const struct pool_key *key, enum shard_open how)
+/* Waits for its users: SQLite removes the files beside it by their names when the last handle is
+ * closed, and those would be the new file's. */
+static void entry_close(struct pool *pool, const struct pool_key *key, enum shard_open how)
 {
     uint32_t id = id_of(key, how);
     struct pool_entry *entry = table_find(&pool->table, id_hash(id), &id, NULL);
     if (!entry)
         return;
+    entry->closing = true;
+    while (entry->users > 0)
+        pthread_cond_wait(&pool->left, &pool->lock);
     table_forget(pool, entry);
-    entry->gone = true;
-    if (entry->users == 0)
-        entry_free(entry);
+    entry_free(entry);
 }
 
 static enum rc files_set_aside(const struct shard_ops *ops, const char *path, const char *aside,
@@ -306,10 +314,11 @@ enum rc pool_set_aside(struct pool *pool, const struct pool_key *key, char *ret_
                        (unsigned long long)clock_unix_ms(pool->options.clock));
     if (len >= PATH_BYTES_MAX)
         return err_set(err, RC_INVALID, "the directory of shards has too long a name");
-    pthread_mutex_lock(&pool->lock); /* nobody opens it between here and the new name */
-    entry_drop(pool, key, SHARD_READ);
-    entry_drop(pool, key, SHARD_WRITE);
+    pthread_mutex_lock(&pool->lock);
+    entry_close(pool, key, SHARD_WRITE);
+    entry_close(pool, key, SHARD_READ); /* nobody opens it from here to the new name */
     rc = files_set_aside(key->ops, path, ret_path, err);
+    pthread_cond_broadcast(&pool->left);
     pthread_mutex_unlock(&pool->lock);
     return rc;
 }

@@ -8,6 +8,7 @@
  *   (1) A file has one handle of a role; kinds that share have one at all.
  *   (2) A handle that somebody has is not closed.
  *   (3) Closing happens under the lock: the same file is not opened meanwhile (LMDB).
+ *   (4) A file gets another name while no handle of it is open.
  *
  * Threads: any but the executor. */
 #pragma once

@@ -471,7 +471,7 @@ static bool interval_over(struct tile_scan *scan)
     return scan->state == SCAN_MARKS;
 }
 
-/* All marks of the range are in memory, and nothing but them: the tree counts. */
+/* All marks of the range are in memory, and each is of a tile: the tree counts. */
 static bool count_at_once(struct tile_scan *scan, struct err *err)
 {
     const struct tile_scan_options *options = &scan->options;
@@ -481,7 +481,7 @@ static bool count_at_once(struct tile_scan *scan, struct err *err)
     bool filtered = options->level_from > 0 || options->level_to < TILE_LEVEL_MAX ||
                     options->bytes || options->ms_from > 0 || options->ms_to < TILE_MS_MAX ||
                     type->kind == TILE_META;
-    if (type->shards || !options->counting || filtered ||
+    if (type->removals || !options->counting || filtered ||
         !store_group_state(scan->tiles->store, tile__marks(type)).complete)
         return false;
     struct tile_suffix from = tile__suffix(type, scan->from), to = tile__suffix(type, end);

@@ -27,7 +27,6 @@ enum {
     FORMAT = 1,
     BUSY_MS = 1000,
     SQL_BYTES = 640,
-    HEADER_BYTES = 16, /* of an SQLite file: its magic */
 };
 
 enum statement { SQL_PUT, SQL_DEL, SQL_GET, SQL_AT, SQL_BEGIN, SQL_COMMIT, SQL_COUNT_ };
@@ -92,21 +91,23 @@ static const char *const columns[][6] = {
 };
 
 static const char *const schemas[] = {
-    [TILE_PLAIN] = "CREATE TABLE IF NOT EXISTS %s(tile_id BLOB PRIMARY KEY, epoch INTEGER NOT NULL "
-                   "DEFAULT 0, provider_id INTEGER NULL, data BLOB NOT NULL);",
-    [TILE_TM] = "CREATE TABLE IF NOT EXISTS %s(tile_id BLOB NOT NULL, t INTEGER NOT NULL, epoch "
-                "INTEGER NOT NULL DEFAULT 0, provider_id INTEGER NULL, data BLOB NOT NULL, PRIMARY "
-                "KEY(tile_id, t)); CREATE INDEX IF NOT EXISTS idx_t ON %s(t);",
+    [TILE_PLAIN] =
+        "CREATE TABLE IF NOT EXISTS \"%s\"(tile_id BLOB PRIMARY KEY, epoch INTEGER NOT NULL "
+        "DEFAULT 0, provider_id INTEGER NULL, data BLOB NOT NULL);",
+    [TILE_TM] =
+        "CREATE TABLE IF NOT EXISTS \"%s\"(tile_id BLOB NOT NULL, t INTEGER NOT NULL, epoch "
+        "INTEGER NOT NULL DEFAULT 0, provider_id INTEGER NULL, data BLOB NOT NULL, PRIMARY "
+        "KEY(tile_id, t)); CREATE INDEX IF NOT EXISTS idx_t ON \"%s\"(t);",
     [TILE_META] =
-        "CREATE TABLE IF NOT EXISTS %s(tile_id BLOB PRIMARY KEY, level INTEGER NOT NULL "
+        "CREATE TABLE IF NOT EXISTS \"%s\"(tile_id BLOB PRIMARY KEY, level INTEGER NOT NULL "
         "CHECK(level %% 4 = 0), prefix4 INTEGER NOT NULL, data BLOB NOT NULL, status "
         "INTEGER NOT NULL DEFAULT 0); CREATE INDEX IF NOT EXISTS idx_status ON "
-        "%s(status); CREATE INDEX IF NOT EXISTS idx_level ON %s(level); CREATE INDEX IF "
-        "NOT EXISTS idx_prefix4 ON %s(prefix4); CREATE VIEW IF NOT EXISTS tasks AS SELECT "
-        "tile_id, level, prefix4, status AS status_code FROM %s;",
+        "\"%s\"(status); CREATE INDEX IF NOT EXISTS idx_level ON \"%s\"(level); CREATE INDEX IF "
+        "NOT EXISTS idx_prefix4 ON \"%s\"(prefix4); CREATE VIEW IF NOT EXISTS tasks AS SELECT "
+        "tile_id, level, prefix4, status AS status_code FROM \"%s\";",
 };
 
-/* Each %s is the name of the table, which is one word: type_name_check(). */
+/* Each %s is the name of the table, without a quote in it: type_name_check(). */
 static void sql_print(char to[SQL_BYTES], const char *format, const char *table)
 {
     int len = snprintf(to, SQL_BYTES, format, table, table, table, table, table);
@@ -261,30 +262,34 @@ static enum rc sqlite_open(const char *path, const struct shard_table *table, en
 static const char *const statements[][SQL_COUNT_] = {
     [TILE_PLAIN] =
         {
-            [SQL_PUT] = "INSERT INTO %s(tile_id, epoch, provider_id, data) VALUES(?1, ?3, ?4, ?5) "
-                        "ON CONFLICT(tile_id) DO UPDATE SET epoch = excluded.epoch, provider_id = "
-                        "excluded.provider_id, data = excluded.data",
-            [SQL_DEL] = "DELETE FROM %s WHERE tile_id = ?1",
-            [SQL_GET] = "SELECT data, epoch, provider_id, 0 FROM %s WHERE tile_id = ?1",
+            [SQL_PUT] =
+                "INSERT INTO \"%s\"(tile_id, epoch, provider_id, data) VALUES(?1, ?3, ?4, ?5) "
+                "ON CONFLICT(tile_id) DO UPDATE SET epoch = excluded.epoch, provider_id = "
+                "excluded.provider_id, data = excluded.data",
+            [SQL_DEL] = "DELETE FROM \"%s\" WHERE tile_id = ?1",
+            [SQL_GET] = "SELECT data, epoch, provider_id, 0 FROM \"%s\" WHERE tile_id = ?1",
         },
     [TILE_TM] =
         {
-            [SQL_PUT] = "INSERT INTO %s(tile_id, t, epoch, provider_id, data) VALUES(?1, ?2, ?3, "
-                        "?4, ?5) ON CONFLICT(tile_id, t) DO UPDATE SET epoch = excluded.epoch, "
-                        "provider_id = excluded.provider_id, data = excluded.data",
-            [SQL_DEL] = "DELETE FROM %s WHERE tile_id = ?1 AND t = ?2",
-            [SQL_GET] = "SELECT data, epoch, provider_id, t FROM %s WHERE tile_id = ?1 AND t = ?2",
+            [SQL_PUT] =
+                "INSERT INTO \"%s\"(tile_id, t, epoch, provider_id, data) VALUES(?1, ?2, ?3, "
+                "?4, ?5) ON CONFLICT(tile_id, t) DO UPDATE SET epoch = excluded.epoch, "
+                "provider_id = excluded.provider_id, data = excluded.data",
+            [SQL_DEL] = "DELETE FROM \"%s\" WHERE tile_id = ?1 AND t = ?2",
+            [SQL_GET] =
+                "SELECT data, epoch, provider_id, t FROM \"%s\" WHERE tile_id = ?1 AND t = ?2",
             [SQL_AT] =
-                "SELECT data, epoch, provider_id, t FROM %s WHERE tile_id = ?1 AND t BETWEEN "
+                "SELECT data, epoch, provider_id, t FROM \"%s\" WHERE tile_id = ?1 AND t BETWEEN "
                 "0 AND ?2 ORDER BY t DESC LIMIT 1",
         },
     [TILE_META] =
         {
-            [SQL_PUT] = "INSERT INTO %s(tile_id, level, prefix4, data, status) VALUES(?1, ?3, ?4, "
-                        "?5, ?6) ON CONFLICT(tile_id) DO UPDATE SET data = excluded.data, status = "
-                        "excluded.status",
-            [SQL_DEL] = "DELETE FROM %s WHERE tile_id = ?1",
-            [SQL_GET] = "SELECT data, status, 0, 0 FROM %s WHERE tile_id = ?1",
+            [SQL_PUT] =
+                "INSERT INTO \"%s\"(tile_id, level, prefix4, data, status) VALUES(?1, ?3, ?4, "
+                "?5, ?6) ON CONFLICT(tile_id) DO UPDATE SET data = excluded.data, status = "
+                "excluded.status",
+            [SQL_DEL] = "DELETE FROM \"%s\" WHERE tile_id = ?1",
+            [SQL_GET] = "SELECT data, status, 0, 0 FROM \"%s\" WHERE tile_id = ?1",
         },
 };
 
@@ -452,9 +457,10 @@ static void range_sql(const struct shard_table *table, const struct shard_range 
         len +=
             snprintf(filter + len, sizeof filter - (size_t)len, " AND status = %d", range->status);
     ASSERT(len < (int)sizeof filter);
-    len = snprintf(
-        to, SQL_BYTES, "SELECT %s FROM %s WHERE %s AND tile_id <= ?2%s%s", what, table->name,
-        table->kind == TILE_TM ? "(tile_id, t) >= (?1, ?3)" : "tile_id >= ?1", filter, end);
+    len = snprintf(to, SQL_BYTES, "SELECT %s FROM \"%s\" WHERE %s%s%s", what, table->name,
+                   table->kind == TILE_TM ? "(tile_id, t) BETWEEN (?1, ?3) AND (?2, ?4)"
+                                          : "tile_id BETWEEN ?1 AND ?2",
+                   filter, end);
     ASSERT(len > 0 && len < SQL_BYTES);
 }
 
@@ -468,8 +474,10 @@ static enum rc range_open(struct sqlite_shard *shard, const struct shard_range *
         return sql_error(shard->db, err);
     id_bind(*ret_stmt, 1, range->from.packed);
     id_bind(*ret_stmt, 2, range->to.packed);
-    if (shard->shard.table.kind == TILE_TM)
+    if (shard->shard.table.kind == TILE_TM) {
         (void)sqlite3_bind_int64(*ret_stmt, 3, (int64_t)range->from.ms);
+        (void)sqlite3_bind_int64(*ret_stmt, 4, (int64_t)range->to.ms);
+    }
     return RC_OK;
 }
 
@@ -559,7 +567,7 @@ static enum rc looks_do(struct sqlite_shard *shard, struct shard_look *look, siz
     char sql[SQL_BYTES];
     sqlite3_stmt *stmt = NULL;
     bool tm = shard->shard.table.kind == TILE_TM;
-    int len = snprintf(sql, sizeof sql, "SELECT %s FROM %s WHERE tile_id = ?1%s",
+    int len = snprintf(sql, sizeof sql, "SELECT %s FROM \"%s\" WHERE tile_id = ?1%s",
                        scan_columns[shard->shard.table.kind], shard->shard.table.name,
                        tm ? " AND t = ?2" : "");
     ASSERT(len > 0 && len < (int)sizeof sql);
@@ -600,19 +608,6 @@ static enum rc sqlite_count(struct shard *base, const struct shard_range *range,
 
 /* ---- damage ---- */
 
-static bool header_is_foreign(const char *path)
-{
-    char header[HEADER_BYTES] = {0};
-    FILE *file = fopen(path, "re");
-    if (!file)
-        return false;
-    size_t len = fread(header, 1, sizeof header, file);
-    bool failed = ferror(file);
-    fclose(file);
-    return !failed && len > 0 &&
-           (len < sizeof header || memcmp(header, "SQLite format 3", sizeof header) != 0);
-}
-
 static int integrity_row(void *arg, int count, char **text, char **names)
 {
     (void)names;
@@ -621,15 +616,13 @@ static int integrity_row(void *arg, int count, char **text, char **names)
     return 0;
 }
 
+/* Through SQLite alone, the header included: a descriptor of our own would, when it is closed, take
+ * the locks of all handles of the file away. */
 static enum rc sqlite_prove(const char *path, bool *ret_damaged, struct err *err)
 {
     sqlite3 *db = NULL;
     bool ok = false;
     enum rc rc = RC_OK;
-    if (header_is_foreign(path)) {
-        *ret_damaged = true;
-        return RC_OK;
-    }
     int code = sqlite3_open_v2(path, &db, SQLITE_OPEN_READWRITE | SQLITE_OPEN_NOMUTEX, NULL);
     if (code == SQLITE_OK) {
         (void)sqlite3_busy_timeout(db, BUSY_MS);

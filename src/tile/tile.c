@@ -182,14 +182,16 @@ enum rc tile__row_find(struct tile_type *type, struct tilekey key, struct bytes 
     struct store *store = type->tiles->store;
     struct tile_mark mark;
     struct bytes value;
-    *ret_gone = type->shards == 0;
+    *ret_gone = !tile__in_shards(type);
     enum rc rc =
         store_get(store, tile__rows(type), tile__suffix_bytes(&suffix), ret_row, err); /* (2) */
-    if (LIKELY(rc == RC_OK) || type->shards == 0 || (rc != RC_NOT_FOUND && rc != RC_COLD))
+    if (LIKELY(rc == RC_OK) || *ret_gone || (rc != RC_NOT_FOUND && rc != RC_COLD))
         return rc;
-    bool cold = rc == RC_COLD; /* without a mark the shards have what the row has */
+    bool cold = rc == RC_COLD;
     rc = store_get(store, tile__marks(type), tile__suffix_bytes(&suffix), &value, err);
-    if (rc != RC_OK)
+    if (rc == RC_NOT_FOUND && cold && tile__keeps_rows(type))
+        return RC_COLD; /* a shard may have been set aside since */
+    if (rc != RC_OK)    /* without a mark the shards have what a row that was to be cleared has */
         return rc;
     rc = tile__mark_decode(value, &mark, err);
     if (rc == RC_OK && mark.op == TILE_MARK_SET)
@@ -204,7 +206,7 @@ enum rc tile__find(struct tile_type *type, struct tilekey key, struct bytes *ret
     struct cache *cache = &type->tiles->cache;
     struct cache_answer answer;
     bool gone;
-    enum rc rc = type->shards ? cache_peek(cache, type, key, &answer) : RC_COLD;
+    enum rc rc = tile__in_shards(type) ? cache_peek(cache, type, key, &answer) : RC_COLD;
     if (rc == RC_COLD) {
         rc = tile__row_find(type, key, ret_row, &gone, err);
         if (rc != RC_NOT_FOUND || gone)

@@ -4,7 +4,8 @@
  *   tile      type  packed key [‖ ms]    uvarint epoch ‖ uvarint provider ‖ data
  *   tilemark  type  packed key [‖ ms]    op(1) ‖ version(8) ‖ uvarint bytes of data
  *   tilemeta  type  packed key           status(1) ‖ data
- *   tilemeta  "."   't' ‖ type           db(4) ‖ kind(1) ‖ kinds of shards that have everything(1)
+ *   tilemeta  "."   't' ‖ type           db(4) ‖ kind(1) ‖ kinds of shards that have everything,
+ *                                        and 0x80: it had shards once, marks may be of removals(1)
  *   tilemeta  "."   'p' ‖ provider(8)    text
  * A mark says that the shards do not have what the store has; its version is the LSN of the commit
  * that wrote it. */
@@ -41,6 +42,7 @@ struct tile_type {
      * first of them. */
     uint8_t complete;
     uint8_t stored_complete; /* as the binding says; 0: nothing was persisted */
+    bool removals;           /* it has or had shards: some marks may be of removals */
     bool stored;             /* the binding is, and is right */
     enum tile_kind kind;
     uint32_t db;
@@ -97,6 +99,18 @@ static inline struct store_group tile__marks(const struct tile_type *type)
 static inline struct store_group tile__own(const struct tiles *tiles)
 {
     return (struct store_group){.prefix = tiles->meta, .key = BYTES(".")};
+}
+
+/* Rows stay when they are persisted. */
+static inline bool tile__keeps_rows(const struct tile_type *type)
+{
+    return type->kind == TILE_META || !type->tiles->options.clear;
+}
+
+/* The shards may have what the store has not. */
+static inline bool tile__in_shards(const struct tile_type *type)
+{
+    return type->shards && type->kind != TILE_META;
 }
 
 /* The kind of shards that is read; only if there are any. */

@@ -11,7 +11,7 @@
 
 #include "base/banned.h"
 
-enum { BINDING_BYTES = 6, BINDING_TAG = 't' };
+enum { BINDING_BYTES = 6, BINDING_TAG = 't', BINDING_REMOVALS = 0x80 };
 
 /* ---- tile-types ---- */
 
@@ -22,6 +22,11 @@ static enum rc type_name_check(struct bytes name, struct err *err)
     for (size_t i = 0; good && i < name.len; i++)
         good = (name.ptr[i] >= 'a' && name.ptr[i] <= 'z') ||
                (name.ptr[i] >= '0' && name.ptr[i] <= '9') || name.ptr[i] == '_';
+    if (good && (bytes_start_with(name, BYTES("sqlite_")) || bytes_eq(name, BYTES("terrace"))))
+        return err_set(err, RC_INVALID,
+                       "\"%.*s\" is no name of a tile type: shards have tables of their own that "
+                       "are called so",
+                       (int)name.len, (const char *)name.ptr);
     if (!good)
         return err_set(err, RC_INVALID,
                        "\"%.*s\" is no name of a tile type: a letter, then letters, digits and _, "
@@ -93,6 +98,7 @@ static enum rc type_add(struct tiles *tiles, struct bytes text, struct err *err)
                                .number = (uint8_t)tiles->type_count};
     memcpy(type->name, name.ptr, name.len);
     type->shards = type->complete = shards_of(tiles, type);
+    type->removals = type->shards != 0;
     tiles->type_count++;
     return RC_OK;
 }
@@ -115,6 +121,7 @@ struct binding {
     uint32_t db;
     uint8_t kind;
     uint8_t complete;
+    bool removals;
 };
 
 struct bind_job {
@@ -129,7 +136,9 @@ static enum rc binding_decode(struct bytes bytes, struct binding *ret_binding, s
 {
     if (bytes.len != BINDING_BYTES)
         return err_set(err, RC_CORRUPT, "the stored binding of a tile type is damaged");
-    *ret_binding = (struct binding){be32_get(bytes.ptr), bytes.ptr[4], bytes.ptr[5]};
+    *ret_binding = (struct binding){be32_get(bytes.ptr), bytes.ptr[4],
+                                    bytes.ptr[5] & (uint8_t)~BINDING_REMOVALS,
+                                    bytes.ptr[5] & BINDING_REMOVALS};
     return RC_OK;
 }
 
@@ -140,7 +149,7 @@ enum rc tile__binding_put(struct tile_type *type, uint8_t complete, struct err *
     memcpy(suffix + 1, type->name, type->name_len);
     be32_put(value, type->db);
     value[4] = (uint8_t)type->kind;
-    value[5] = complete;
+    value[5] = complete | (type->removals ? BINDING_REMOVALS : 0);
     return store_put(type->tiles->store, tile__own(type->tiles),
                      bytes_of(suffix, 1 + (size_t)type->name_len), bytes_of(value, sizeof value),
                      err);
@@ -176,12 +185,13 @@ static enum rc has_tiles(struct tiles *tiles, struct bytes name, bool *ret_has, 
 /* (3) */
 static enum rc shards_check(struct tile_type *type, const struct binding *binding, struct err *err)
 {
-    type->stored = true;
+    type->removals = type->removals || binding->removals;
+    type->stored = type->removals == binding->removals;
     type->stored_complete = binding->complete;
     if (binding->complete == 0)
         return RC_OK;
     type->complete = binding->complete & type->shards;
-    type->stored = type->complete == binding->complete;
+    type->stored = type->stored && type->complete == binding->complete;
     if (type->complete == 0)
         return err_set(err, RC_INVALID,
                        "tiles of type %s are in the shards of %s, which is not configured any more",

@@ -1,0 +1,30 @@
+"""Rows larger than a page of a load: a walk over cold ones goes on behind the row where it stands."""
+import pytest
+
+LARGE = 100 * 1024  # a page of a load has 64 KiB
+
+
+@pytest.mark.parametrize("count", [2, 5])
+def test_cold_lists_of_large_elements_are_read_in_both_directions(server, count):
+    client = server.client(socket_timeout=20)
+    elements = [bytes([65 + i]) * LARGE for i in range(count)]
+    client.rpush("list", *elements)
+    client.execute_command("DEBUG", "RELOAD")
+    assert client.lrange("list", 0, -1) == elements
+    client.execute_command("DEBUG", "RELOAD")
+    assert client.lindex("list", -2) == elements[-2]
+    client.execute_command("DEBUG", "RELOAD")
+    assert client.lpos("list", elements[0], rank=-1) == 0
+
+
+def test_a_start_finds_out_what_there_is_behind_large_tiles_that_were_deleted(start):
+    server = start("--tile-types", "imagery=1")
+    client = server.client()
+    keys = [str(i % 4) + "0" * i for i in range(8)]
+    for key in keys:
+        client.execute_command("TILE.SET", "imagery", key, b"x" * LARGE)
+    client.execute_command("DEBUG", "RELOAD")
+    assert client.execute_command("TILE.DEL", "imagery", *keys) == len(keys)
+    server.kill()
+    client = start("--tile-types", "imagery=1").client(socket_timeout=20)
+    assert client.execute_command("TILE.COUNT", "imagery", "") == 0

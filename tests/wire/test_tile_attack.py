@@ -1,0 +1,90 @@
+"""Tiles under attack: what a reviewer found, and a random run against a map."""
+import pytest
+import redis
+
+from conftest import start_refused
+from tilekit import TYPES
+
+
+def tile(client, *words):
+    return client.execute_command(*words)
+
+
+def fill(client, kind, keys, data="x"):
+    pipe = client.pipeline(transaction=False)
+    for key in keys:
+        pipe.execute_command("TILE.SET", kind, key, data)
+    pipe.execute()
+
+
+def test_times_of_one_tile_are_counted_once_however_many_are_marked(begin):
+    client = begin("sqlite").client()
+    keys = [f"0123:{t}" for t in range(6000)]
+    fill(client, "tm", keys)
+    tile(client, "TILE.SYNC")
+    fill(client, "tm", keys, "newer")
+    assert tile(client, "TILE.COUNT", "tm", "") == 6000
+    assert tile(client, "TILE.COUNT", "tm", "", "BYTES") == [6000, 30000]
+    assert tile(client, "TILE.COUNT", "tm", "", "TM", 10, 5009) == 5000
+
+
+def test_words_of_sql_are_names_of_types(start, tmp_path):
+    server = start("--tile-types", "order=1", "table=2", "index=3", "--tile-sqlite", str(tmp_path / "shards"))
+    client = server.client()
+    for kind in ("order", "table", "index"):
+        fill(client, kind, ["0", "0123012301"], kind)
+    assert tile(client, "TILE.SYNC") == b"OK"
+    for kind in ("order", "table", "index"):
+        assert tile(client, "TILE.GET", kind, "0123012301") == kind.encode()
+        assert tile(client, "TILE.COUNT", kind, "", "BYTES") == [2, 2 * len(kind)]
+        assert tile(client, "TILE.RANGE", kind, "01") == [b"0123012301"]
+        assert tile(client, "TILE.DEL", kind, "0") == 1
+    assert tile(client, "TILE.SYNC") == b"OK"
+
+
+@pytest.mark.parametrize("name", ["terrace", "sqlite_tiles"])
+def test_names_that_shards_need_for_themselves_are_no_types(tmp_path, name):
+    assert "no name of a tile type" in start_refused(tmp_path, "--tile-types", f"{name}=1")
+
+
+def test_tiles_that_were_deleted_before_shards_were_left_out_are_not_counted(begin):
+    server = begin("sqlite")
+    fill(server.client(), "imagery", ["0", "1", "2"])
+    assert tile(server.client(), "TILE.DEL", "imagery", "0", "2") == 2
+    server.kill()
+    for _ in range(2):
+        server = begin()
+        assert tile(server.client(), "TILE.COUNT", "imagery", "") == 1
+        assert tile(server.client(), "TILE.RANGE", "imagery", "") == [b"1"]
+        server.kill()
+
+
+def damage(path):
+    for name in (path, path.with_name(path.name + "-wal")):
+        if name.exists():
+            name.write_bytes(b"rubbish!" * (1 + name.stat().st_size // 8))
+
+
+@pytest.mark.parametrize("kind", ["sqlite", "kv"])
+def test_a_row_that_stays_is_found_cold_when_its_shard_was_set_aside(begin, dirs, kind):
+    server = begin(kind, options=("--tile-clear", "no"))
+    client = server.client()
+    fill(client, "imagery", ["0", "1"])
+    if kind == "sqlite":
+        tile(client, "TILE.META", "SET", "q2", "0", "packet")
+    tile(client, "TILE.SYNC")
+    server.stop()
+    for kind_of_tiles in ("imagery", "q2"):
+        if (dirs[kind] / kind_of_tiles).exists():
+            damage(dirs[kind] / kind_of_tiles / "base.g3db")
+    server = begin(kind, options=("--tile-clear", "no"))
+    client = server.client()
+    fill(client, "imagery", ["2"])
+    if kind == "sqlite":
+        tile(client, "TILE.META", "SET", "q2", "2222", "packet")
+    assert tile(client, "TILE.SYNC") == b"OK"
+    assert list((dirs[kind] / "imagery").glob("base.g3db.corrupt.*"))
+    tile(client, "DEBUG", "RELOAD")
+    assert tile(client, "TILE.MGET", "imagery", "0", "1", "2", "3") == [b"x", b"x", b"x", None]
+    if kind == "sqlite":
+        assert tile(client, "TILE.META", "GET", "q2", "0") == [b"", b"PENDING", b"packet"]
