@@ -3,7 +3,7 @@
 # tools/bench_server.py; it runs last, and OPTIONS="--only set,get --p 16" makes it short. The area landing is
 # bench_landing and then tools/bench_landing.py, whose outage of the database lasts OUTAGE_SECONDS. The area tile is
 # tools/bench_tile.py, which TILE_BENCH=short makes short. The area partition is bench_partition and then
-# tools/bench_partition.py, with PART_N partitions.
+# tools/bench_partition.py, with PART_N partitions. The area fs is tools/bench_fs.py, with FS_FILES files.
 set -eu
 build=$1
 area=${2:-}
@@ -20,6 +20,14 @@ bench_landing() {
 bench_tile() {
     /usr/bin/python3 "$(dirname "$0")/bench_tile.py" --build "$build"
 }
+bench_fs() {
+    # shellcheck disable=SC2086
+    /usr/bin/python3 "$(dirname "$0")/bench_fs.py" --build "$build" ${OPTIONS:-}
+}
+if [ "$area" = fs ]; then
+    bench_fs
+    exit
+fi
 if [ "$area" = tile ]; then
     bench_tile
     exit
@@ -52,5 +60,7 @@ echo "== bench_landing.py"
 bench_landing
 echo "== bench_tile.py"
 bench_tile
+echo "== bench_fs.py"
+bench_fs
 echo "== bench_server.py"
 bench_server

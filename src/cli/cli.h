@@ -25,6 +25,9 @@ void cli_tile_help(void); /* on standard output */
 int cli_part(int argc, char **argv);
 void cli_part_help(void);
 void cli_bench_tests_print(void); /* their names, on standard output */
+/* [-h HOST] [-p PORT] [-a PASSWORD] [--user NAME] ls|tree|stat|du|find|mv|rm|import|check ... */
+int cli_fs(int argc, char **argv);
+void cli_fs_help(void); /* what there is, on standard output */
 
 struct cli_server { /* which one, and as whom; all borrowed */
     const char *host;

@@ -66,6 +66,7 @@ static int help(void)
     cli_bench_tests_print();
     putchar('\n');
     cli_tile_help();
+    cli_fs_help();
     cli_part_help();
     printf("  The environment variable TERRACE_AUTH gives the password as well, and no list of\n"
            "  processes shows it; -a comes before it.\n"
@@ -128,6 +129,8 @@ int main(int argc, char **argv)
         return cli_bench(argc - 1, argv + 1);
     if (strcmp(argv[1], "tile") == 0)
         return cli_tile(argc - 1, argv + 1);
+    if (strcmp(argv[1], "fs") == 0)
+        return cli_fs(argc - 1, argv + 1);
     if (strcmp(argv[1], "part") == 0)
         return cli_part(argc - 1, argv + 1);
     return cli_client(argc - 1, argv + 1);

@@ -552,7 +552,7 @@ static bool option_take(struct run *run, const char *name, const char *value)
 
 int cli_part(int argc, char **argv)
 {
-    struct run run = {.workers = 1, .stale_ms = 5 * 60 * 1000};
+    struct run run = {.workers = 1, .stale_ms = INT64_C(5) * 60 * 1000};
     cli_server_init(&run.server);
     if (argc < 2 || strcmp(argv[1], "run") != 0)
         return cli_fail("part takes: run JOB --exec 'COMMAND {min} {max}' [--workers N] ...");

@@ -34,7 +34,7 @@ static void draw(struct progress *progress, uint64_t count, uint64_t now_ns)
         bar[BAR_CHARS] = 0;
         fprintf(stderr, "[%s] %3.0f %%  ", bar, share * 100);
     }
-    fprintf(stderr, "%" PRIu64 " tiles %s, %.0f/s", count, progress->what, rate);
+    fprintf(stderr, "%" PRIu64 " %s, %.0f/s", count, progress->what, rate);
     if (progress->total > count && rate > 0)
         fprintf(stderr, ", %.0f s left", (double)(progress->total - count) / rate);
     fflush(stderr);

@@ -6,7 +6,7 @@
 #include "base/clock.h"
 
 struct progress {
-    const char *what;     /* "imported" */
+    const char *what;     /* "tiles imported" */
     uint64_t total;       /* 0: unknown */
     uint64_t begin_count; /* were there when it began */
     struct clock clock;

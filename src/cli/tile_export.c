@@ -202,7 +202,7 @@ static enum rc export_run(struct export *export, struct err *err)
     if (export->dest->goes_on)
         printf("going on behind %s\n", export->dest->after);
     bool is_all = tile_filter_is_all(&options->filter) && !options->ms && !export->dest->goes_on;
-    progress_begin(&export->progress, "exported",
+    progress_begin(&export->progress, "tiles exported",
                    is_all && reply.kind == REPLY_INT ? (uint64_t)reply.number : 0, 0);
     rc = tiles_write(export, err);
     if (rc == RC_OK)

@@ -351,7 +351,7 @@ static enum rc import_run(struct import *import, struct err *err)
     if (rc != RC_OK)
         return rc;
     resp_out_init(&import->batch, SIZE_MAX);
-    progress_begin(&import->progress, "imported", total, import->seen.tile_count);
+    progress_begin(&import->progress, "tiles imported", total, import->seen.tile_count);
     rc = tiles_send(import, err);
     if (rc == RC_OK)
         rc = finish(import, err);

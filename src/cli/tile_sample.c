@@ -155,7 +155,7 @@ int tile_sample(const struct tile_options *options)
     struct sampler *sampler = mem_zalloc(sizeof *sampler);
     sampler->dir = options->path;
     buf_init(&sampler->png, PNG_BYTES_MAX);
-    progress_begin(&sampler->progress, "drawn", total, 0);
+    progress_begin(&sampler->progress, "tiles drawn", total, 0);
     enum rc rc = files_make_dir(files_of_disk(), options->path, &err);
     for (unsigned z = 0; z <= options->levels && rc == RC_OK; z++)
         rc = level_write(sampler, z, &err);

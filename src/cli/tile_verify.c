@@ -112,7 +112,7 @@ static enum rc verify_run(struct verify *verify, struct err *err)
         rc = verify->source->ops->count(verify->source, &total, err);
     if (rc != RC_OK)
         return rc;
-    progress_begin(&verify->progress, "compared", total, 0);
+    progress_begin(&verify->progress, "tiles compared", total, 0);
     rc = tiles_check(verify, err);
     progress_end(&verify->progress, verify->tile_count);
     return rc;

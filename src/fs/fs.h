@@ -41,6 +41,10 @@ struct fs_counts {
 };
 struct fs_counts fs_counts(const struct fs *fs);
 
+/* These paths will be looked up in a moment: brings what is hot of them into the processor's cache,
+ * all at once. Changes nothing, answers nothing; outside commits. */
+void fs_prefetch(struct fs *fs, const struct bytes *path, size_t count);
+
 /* ---- changing ---- */
 
 struct fs_attrs { /* of something new, or of CHMOD, CHOWN and UTIME: only what `has_` says */

@@ -15,6 +15,13 @@
 struct fs_sweep;
 struct fs_job;
 
+/* Where a directory was when it was last passed, by the hash of its path. Only for fs_prefetch():
+ * it may be anything. */
+enum { FS_HINTS = 256 };
+struct fs_hint {
+    uint64_t hash, id;
+};
+
 struct fs {
     struct store *store;
     struct tasks *tasks;
@@ -31,6 +38,7 @@ struct fs {
     struct fs_job *jobs; /* in order of arrival */
     void (*wake)(void *arg);
     void *wake_arg;
+    struct fs_hint hint[FS_HINTS];
 };
 
 /* ---- errors ---- */
@@ -98,12 +106,16 @@ struct fs_place {
 /* past: 0, or an id whose place on the way is to be known. NOTFOUND, NOTDIR: of what is above. */
 enum rc fs__place(struct fs *fs, struct bytes text, uint64_t past, struct fs_place *ret_place,
                   struct err *err) NODISCARD;
+/* The directory part of a path leads to this inode. */
+void fs__hint_set(struct fs *fs, struct bytes text, struct bytes name, uint64_t id);
 /* The entry of what is at the place. CORRUPT: there is none, or it says that it stands elsewhere.
  */
 enum rc fs__entry_at(struct fs *fs, const struct fs_place *place, struct fs_entry *ret_entry,
                      struct err *err) NODISCARD;
 /* Nothing is at the place: NOTFOUND, or NOTDIR if its parent is a file. */
 enum rc fs__missing(struct fs *fs, uint64_t parent, struct bytes text, struct err *err) NODISCARD;
+/* NOTDIR: the inode that the path names, or whose child it names, is a file. */
+enum rc fs__dir_check(struct fs *fs, uint64_t id, struct bytes text, struct err *err) NODISCARD;
 /* Something is there, and its entry. */
 enum rc fs__target(struct fs *fs, struct bytes target, uint64_t *ret_id, struct fs_entry *ret_entry,
                    struct err *err) NODISCARD;

@@ -24,6 +24,18 @@ enum rc fs__missing(struct fs *fs, uint64_t parent, struct bytes text, struct er
     return fs__refuse(err, "NOTFOUND", "no such file or directory", text);
 }
 
+/* Design, invariant 2. */
+enum rc fs__dir_check(struct fs *fs, uint64_t id, struct bytes text, struct err *err)
+{
+    struct fs_entry entry;
+    if (id == FS_ID_ROOT)
+        return RC_OK;
+    enum rc rc = fs__entry_get(fs, id, &entry, err);
+    if (rc == RC_OK && fs_entry_is_dir(&entry))
+        return RC_OK;
+    return rc == RC_OK || rc == RC_NOT_FOUND ? fs__missing(fs, id, text, err) : rc;
+}
+
 enum rc fs__place(struct fs *fs, struct bytes text, uint64_t past, struct fs_place *ret_place,
                   struct err *err)
 {
@@ -43,9 +55,12 @@ enum rc fs__place(struct fs *fs, struct bytes text, uint64_t past, struct fs_pla
         place.id = 0;
         rc = RC_OK;
     }
-    if (rc == RC_OK)
-        *ret_place = place;
-    return rc;
+    if (rc != RC_OK)
+        return rc;
+    if (place.parent != 0)
+        fs__hint_set(fs, text, place.name, place.parent);
+    *ret_place = place;
+    return RC_OK;
 }
 
 enum rc fs__entry_at(struct fs *fs, const struct fs_place *place, struct fs_entry *ret_entry,

@@ -66,36 +66,48 @@ static enum rc there_remove(struct fs *fs, const struct fs_entry *entry,
 }
 
 /* The place is free, or what is there may be replaced, if only its kind allows it. */
-static enum rc places_check(const struct fs_place *source, const struct fs_place *place,
-                            bool replace, struct bytes to, struct err *err)
+static enum rc places_check(const struct fs_place *place, bool replace, struct bytes from,
+                            struct bytes to, struct err *err)
 {
-    if (source->parent == 0 || place->parent == 0)
+    if (place->parent == 0)
         return root_refuse(err);
     if (place->id != 0 && !replace)
         return fs__refuse(err, "EXISTS", "there is such a file or directory", to);
+    if (place->passed)
+        return fs__refuse(err, "SUBTREE", "a directory can not be moved below itself", to);
+    if (bytes_start_with(from, to) && from.len > to.len && from.ptr[to.len] == '/')
+        return fs__refuse(err, "NOTEMPTY", "it holds what would replace it", to);
     return RC_OK;
+}
+
+/* In the order of rename(2): what is above either comes first. */
+static enum rc places_find(struct fs *fs, struct bytes from, struct bytes to,
+                           struct fs_place *ret_source, struct fs_place *ret_place, struct err *err)
+{
+    enum rc rc = fs__place(fs, from, 0, ret_source, err);
+    if (rc == RC_OK && ret_source->parent == 0)
+        return root_refuse(err);
+    if (rc == RC_OK && ret_source->id == 0)
+        rc = fs__dir_check(fs, ret_source->parent, from, err);
+    if (rc == RC_OK)
+        rc = fs__place(fs, to, ret_source->id, ret_place, err);
+    if (rc == RC_OK && ret_place->id == 0)
+        rc = fs__dir_check(fs, ret_place->parent, to, err);
+    return rc;
 }
 
 enum rc fs_move(struct fs *fs, struct bytes from, struct bytes to, bool replace, struct err *err)
 {
     struct fs_place source, place;
-    struct fs_entry entry, parent;
+    struct fs_entry entry;
     uint64_t id;
     arena_clear(&fs->arena);
-    enum rc rc = fs__place(fs, from, 0, &source, err);
-    if (rc == RC_OK)
-        rc = fs__place(fs, to, source.id, &place, err);
+    enum rc rc = places_find(fs, from, to, &source, &place, err);
     if (rc != RC_OK)
         return rc;
     if (source.id == 0)
         return fs__missing(fs, source.parent, from, err);
-    rc = places_check(&source, &place, replace, to, err);
-    if (rc == RC_OK && place.id == 0) /* the parent is a directory, or this is NOTDIR */
-        rc = fs__entry_get(fs, place.parent, &parent, err);
-    if (rc == RC_NOT_FOUND || (rc == RC_OK && place.id == 0 && !fs_entry_is_dir(&parent)))
-        return fs__missing(fs, place.parent, to, err);
-    if (rc == RC_OK && place.passed)
-        return fs__refuse(err, "SUBTREE", "a directory can not be moved below itself", to);
+    rc = places_check(&place, replace, from, to, err);
     if (rc == RC_OK)
         rc = fs__target(fs, from, &id, &entry, err);
     if (rc != RC_OK || place.id == id)

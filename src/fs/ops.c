@@ -51,18 +51,6 @@ static enum rc child_add(struct fs *fs, uint64_t parent, struct bytes name, stru
     return rc;
 }
 
-/* Design, invariant 2. */
-static enum rc dir_check(struct fs *fs, uint64_t id, struct bytes text, struct err *err)
-{
-    struct fs_entry entry;
-    if (id == FS_ID_ROOT)
-        return RC_OK;
-    enum rc rc = fs__entry_get(fs, id, &entry, err);
-    if (rc == RC_OK && fs_entry_is_dir(&entry))
-        return RC_OK;
-    return rc == RC_OK || rc == RC_NOT_FOUND ? fs__missing(fs, id, text, err) : rc;
-}
-
 static enum rc child_new(struct fs *fs, struct bytes text, bool is_dir,
                          const struct fs_attrs *attrs, uint64_t *ret_id, struct err *err)
 {
@@ -74,7 +62,7 @@ static enum rc child_new(struct fs *fs, struct bytes text, bool is_dir,
         return rc;
     if (place.id != 0)
         return fs__refuse(err, "EXISTS", "there is such a file or directory", text);
-    rc = dir_check(fs, place.parent, text, err);
+    rc = fs__dir_check(fs, place.parent, text, err);
     if (rc == RC_OK)
         rc = entry_new(fs, attrs, is_dir, &entry, err);
     if (rc == RC_OK)
@@ -125,7 +113,7 @@ static enum rc dirs_make(struct fs *fs, struct bytes text, const struct fs_attrs
         if (rc == RC_NOT_FOUND)
             return fs__missing(fs, id, text, err);
     } else {
-        rc = dir_check(fs, id, text, err);
+        rc = fs__dir_check(fs, id, text, err);
     }
     if (rc == RC_OK && !fs_path_is_through(&path))
         rc = entry_new(fs, attrs, true, &entry, err);

@@ -15,7 +15,7 @@ enum rc fs_query_try(struct fs *fs, const struct fs_query *query, struct fs_answ
     fs_source_init_commit(&source, fs);
     enum rc rc = fs_query_run(query, &source, &limits, answer, err);
     fs_source_done(&source);
-    return rc == RC_COLD ? RC_WAIT : rc;
+    return rc;
 }
 
 /* ---- jobs ---- */

@@ -49,7 +49,8 @@ struct fs_walk_limits {
 enum rc fs_query_run(const struct fs_query *query, struct fs_source *source,
                      const struct fs_walk_limits *limits, struct fs_answer *answer,
                      struct err *err) NODISCARD;
-/* Inside a commit. RC_WAIT: there is too much, or something is cold: it has to become a job. */
+/* Inside a commit. RC_WAIT: there is too much: it has to become a job. RC_COLD: a little of it is
+ * cold, or a lot; who has waited often enough makes it a job. */
 enum rc fs_query_try(struct fs *fs, const struct fs_query *query, struct fs_answer *answer,
                      struct err *err) NODISCARD;
 

@@ -272,9 +272,13 @@ static enum rc page_entries(struct fs_source *source, struct fs_dir_page *page, 
         if (item[page->count - 1]->id - item[0]->id < DENSE_FACTOR * page->count)
             return entries_pass(source, item, page->count, err);
     }
-    for (size_t i = 0; rc == RC_OK && i < page->count; i++)
+    bool cold = false; /* all of a page are asked for before the command waits */
+    for (size_t i = 0; rc == RC_OK && i < page->count; i++) {
         rc = item_entry(source, &page->item[i], err);
-    return rc;
+        cold = cold || rc == RC_COLD;
+        rc = rc == RC_COLD ? RC_OK : rc;
+    }
+    return rc == RC_OK && cold ? RC_COLD : rc;
 }
 
 enum rc fs_source_page(struct fs_source *source, uint64_t dir, struct bytes after,

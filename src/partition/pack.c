@@ -198,6 +198,7 @@ static enum rc pieces_put(struct part_job *job, const struct run *all, uint64_t 
                           struct err *err)
 {
     size_t size = job->part->limits.batch;
+    ASSERT(all->count > 0);
     size_t pieces = all->count > 2 * size ? (all->count + size - 1) / size : 1;
     enum rc rc = RC_OK;
     for (size_t i = 0; rc == RC_OK && i < pieces; i++) {

@@ -200,6 +200,18 @@ static void batch_prefetch_rows(struct server *server)
         store_prefetch_rows(server->store, row, count);
 }
 
+static void batch_prefetch_paths(struct server *server)
+{
+    struct bytes path[BATCH_CALLS_MAX];
+    size_t count = 0;
+    for (size_t i = 0; i < server->call_count; i++)
+        if (server->call[i].cmd && server->call[i].cmd->flags & CMD_PATH &&
+            server->call[i].argc > 1)
+            path[count++] = server->call[i].argv[1];
+    if (count > 1)
+        fs_prefetch(server->fs, path, count);
+}
+
 static void batch_prefetch(struct server *server)
 {
     struct store_group group[PREFETCH_KEYS_MAX];
@@ -222,6 +234,8 @@ static void batch_prefetch(struct server *server)
         store_prefetch(server->store, group, count);
     if (server->call_count > 1) /* not the marks of landed rows: both are more than a cache holds */
         batch_prefetch_rows(server);
+    if (server->call_count > 1)
+        batch_prefetch_paths(server);
 }
 
 /* ---- running ---- */

@@ -44,6 +44,7 @@ enum cmd_flags {
     CMD_ALONE = 1 << 18, /* refused inside a MULTI */
     /* What it does or tells is not in the store, and cannot be undone: an EXEC runs it last. */
     CMD_OUTSIDE = 1 << 19,
+    CMD_PATH = 1 << 20, /* argument 1 is a path of the file system, which is prefetched */
 };
 
 enum { CMD_NAME_BYTES = 48 }; /* of "CONTAINER|SUBCOMMAND" and a NUL */

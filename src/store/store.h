@@ -120,6 +120,9 @@ void store_prefetch_rows(struct store *store, const struct store_row *row, size_
 /* The row of a SPACE_WHOLE space, packed, if it is hot. Nothing is counted, nothing is asked for:
  * false says nothing. */
 bool store_peek(struct store *store, struct store_group group, struct bytes *ret_packed);
+/* store_prefetch_rows(), and what is there of them in the same way; ptr NULL: nothing is known. */
+void store_peek_rows(struct store *store, const struct store_row *row, size_t count,
+                     struct bytes *ret_packed);
 /* RC_OK, RC_NOT_FOUND, RC_COLD. */
 enum rc store_get(struct store *store, struct store_group group, struct bytes suffix,
                   struct bytes *ret_value, struct err *err) NODISCARD;

@@ -80,14 +80,16 @@ void store_prefetch(struct store *store, const struct store_group *group, size_t
 
 /* ---- rows of groups ---- */
 
-/* One level of all trees after the other; the misses of a level overlap. */
-static void rows_descend(const struct store_row *row, const struct tree **tree, size_t count)
+/* One level of all trees after the other; the misses of a level overlap. `at` ends at the blocks,
+ * with as many bytes of the suffixes as are known to be theirs. */
+static void rows_descend(const struct store_row *row, const struct tree **tree, size_t count,
+                         const void **at, size_t *known)
 {
-    const void *at[STEP_KEYS];
-    size_t known[STEP_KEYS] = {0};
     bool more = true;
-    for (size_t i = 0; i < count; i++)
+    for (size_t i = 0; i < count; i++) {
         at[i] = tree[i] ? tree[i]->root : NULL;
+        known[i] = 0;
+    }
     for (uint8_t level = 0; more; level++) {
         more = false;
         for (size_t i = 0; i < count; i++) {
@@ -107,32 +109,62 @@ static void rows_descend(const struct store_row *row, const struct tree **tree, 
             block_prefetch_out(at[i], row[i].suffix);
 }
 
+/* The trees of a step's groups; their roots are asked for. */
+static void trees_find(const struct hot *hot, const struct store_row *row, size_t count,
+                       const struct tree **tree)
+{
+    uint64_t hash[STEP_KEYS];
+    for (size_t i = 0; i < count; i++) {
+        ASSERT(row[i].group.key.len <= STORE_GROUP_KEY_BYTES_MAX);
+        if (i > 0 && row[i].group.key.ptr == row[i - 1].group.key.ptr)
+            continue;
+        hash[i] = hot_hash(hot, hot->prefix[row[i].group.prefix].slot, row[i].group.key);
+        table_prefetch(&hot->table, hash[i]);
+    }
+    for (size_t i = 0; i < count; i++) {
+        if (i > 0 && row[i].group.key.ptr == row[i - 1].group.key.ptr) {
+            tree[i] = tree[i - 1];
+            continue;
+        }
+        const struct hot_group *group =
+            hot_group_find(hot, hot->prefix[row[i].group.prefix].slot, row[i].group.key, hash[i]);
+        tree[i] = group ? &group->tree : NULL;
+        if (group)
+            root_prefetch(hot, &group->head);
+    }
+}
+
 void store_prefetch_rows(struct store *store, const struct store_row *row, size_t count)
 {
-    const struct hot *hot = &store->hot;
     const struct tree *tree[STEP_KEYS];
-    uint64_t hash[STEP_KEYS];
+    const void *block[STEP_KEYS];
+    size_t known[STEP_KEYS];
     for (size_t at = 0; at < count; at += STEP_KEYS, row += STEP_KEYS) {
         size_t step = count - at < STEP_KEYS ? count - at : STEP_KEYS;
+        trees_find(&store->hot, row, step, tree);
+        rows_descend(row, tree, step, block, known);
+    }
+}
+
+void store_peek_rows(struct store *store, const struct store_row *row, size_t count,
+                     struct bytes *ret_packed)
+{
+    const struct tree *tree[STEP_KEYS];
+    const void *block[STEP_KEYS];
+    size_t known[STEP_KEYS];
+    for (size_t at = 0; at < count; at += STEP_KEYS, row += STEP_KEYS, ret_packed += STEP_KEYS) {
+        size_t step = count - at < STEP_KEYS ? count - at : STEP_KEYS;
+        trees_find(&store->hot, row, step, tree);
+        rows_descend(row, tree, step, block, known);
         for (size_t i = 0; i < step; i++) {
-            ASSERT(row[i].group.key.len <= STORE_GROUP_KEY_BYTES_MAX);
-            if (i > 0 && row[i].group.key.ptr == row[i - 1].group.key.ptr)
-                continue;
-            hash[i] = hot_hash(hot, hot->prefix[row[i].group.prefix].slot, row[i].group.key);
-            table_prefetch(&hot->table, hash[i]);
+            bool exact = false;
+            uint16_t index =
+                block[i] ? block_find_skip(block[i], row[i].suffix, known[i], &exact) : 0;
+            struct entry entry = {0};
+            if (exact)
+                entry = block_entry(block[i], index);
+            ret_packed[i] = entry.flags & ENTRY_TOMB ? (struct bytes){0} : entry.value;
         }
-        for (size_t i = 0; i < step; i++) {
-            if (i > 0 && row[i].group.key.ptr == row[i - 1].group.key.ptr) {
-                tree[i] = tree[i - 1];
-                continue;
-            }
-            const struct hot_group *group = hot_group_find(
-                hot, hot->prefix[row[i].group.prefix].slot, row[i].group.key, hash[i]);
-            tree[i] = group ? &group->tree : NULL;
-            if (group)
-                root_prefetch(hot, &group->head);
-        }
-        rows_descend(row, tree, step);
     }
 }
 

@@ -275,7 +275,8 @@ static enum rc block_scan(struct tile_scan *scan, struct pool *pool, uint8_t pre
             *ret_end = file.last;
     }
     struct tile_scan_row *row = scan->shard.row;
-    qsort(row + start, scan->shard.count - start, sizeof *row, row_order);
+    if (scan->shard.count > start)
+        qsort(row + start, scan->shard.count - start, sizeof *row, row_order);
     while (scan->shard.count > start && tilekey_cmp(row[scan->shard.count - 1].key, *ret_end) > 0)
         scan->shard.count--;
     return RC_OK;

@@ -440,6 +440,13 @@ static enum rc sqlite_get(struct shard *base, struct tilekey key, bool at, struc
     return rc;
 }
 
+/* Then the indexes of status and level answer alone. */
+static bool is_all_metadata(const struct shard_table *table, const struct shard_range *range)
+{
+    return table->kind == TILE_META && range->from.packed == 0 &&
+           range->to.packed >= tilekey_subtree_last(0);
+}
+
 /* What of a range SQL itself can leave out. The last byte of a key is its level. */
 static void range_sql(const struct shard_table *table, const struct shard_range *range,
                       const char *what, const char *end, char to[SQL_BYTES])
@@ -448,8 +455,10 @@ static void range_sql(const struct shard_table *table, const struct shard_range 
     int len = 0;
     if (range->level_from > 0 || range->level_to < TILE_LEVEL_MAX)
         len += snprintf(filter, sizeof filter,
-                        " AND substr(tile_id, 8, 1) BETWEEN x'%02x' AND x'%02x'", range->level_from,
-                        range->level_to);
+                        table->kind == TILE_META
+                            ? " AND level BETWEEN %u AND %u"
+                            : " AND substr(tile_id, 8, 1) BETWEEN x'%02x' AND x'%02x'",
+                        range->level_from, range->level_to);
     if (table->kind == TILE_TM && (range->ms_from > 0 || range->ms_to < TILE_MS_MAX))
         len += snprintf(filter + len, sizeof filter - (size_t)len, " AND t BETWEEN %lld AND %lld",
                         (long long)range->ms_from, (long long)range->ms_to);
@@ -458,8 +467,9 @@ static void range_sql(const struct shard_table *table, const struct shard_range 
             snprintf(filter + len, sizeof filter - (size_t)len, " AND status = %d", range->status);
     ASSERT(len < (int)sizeof filter);
     len = snprintf(to, SQL_BYTES, "SELECT %s FROM \"%s\" WHERE %s%s%s", what, table->name,
-                   table->kind == TILE_TM ? "(tile_id, t) BETWEEN (?1, ?3) AND (?2, ?4)"
-                                          : "tile_id BETWEEN ?1 AND ?2",
+                   table->kind == TILE_TM          ? "(tile_id, t) BETWEEN (?1, ?3) AND (?2, ?4)"
+                   : is_all_metadata(table, range) ? "1"
+                                                   : "tile_id BETWEEN ?1 AND ?2",
                    filter, end);
     ASSERT(len > 0 && len < SQL_BYTES);
 }

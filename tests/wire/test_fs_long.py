@@ -107,7 +107,7 @@ def test_a_total_is_that_of_one_moment_while_files_move(server):
     thread = threading.Thread(target=mover)
     thread.start()
     try:
-        for _ in range(10):
+        for _ in range(4):
             assert du(fs, "/") == (15000, 1500, 5)
             assert len(fs("FIND", "/", "f*")) == 1500
             check = pairs(fs("CHECK"))

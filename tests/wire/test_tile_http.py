@@ -9,10 +9,12 @@ import zlib
 
 import pytest
 
+from conftest import TERRACED
 from diff.servers import free_port
 from talk import wait_until
 from tilekit import IMAGERY, TYPES
 
+SANITIZED = "san/" in TERRACED  # needs three times the memory
 PNG = b"\x89PNG\r\n\x1a\n" + b"\0" * 100
 
 
@@ -286,11 +288,11 @@ def test_a_large_tile_is_given_whole(web):
 
 
 def test_slow_clients_of_large_tiles_do_not_fill_the_memory(web):
-    """150 answers of 8 MB would be 1.2 GB; the small ones behind them are given when there is room."""
+    """120 answers of 8 MB would be 1 GB; the small ones behind them are given when there is room."""
     put(web, "imagery", "0", b"x" * (8 << 20))
     put(web, "imagery", "1", PNG)
     slow = []
-    for _ in range(150):
+    for _ in range(120):
         raw = socket.create_connection(("127.0.0.1", web.http_port), timeout=20)
         raw.sendall(b"GET /tiles/imagery/0 HTTP/1.1\r\nHost: x\r\n\r\n")  # and takes nothing
         slow.append(raw)
@@ -300,7 +302,7 @@ def test_slow_clients_of_large_tiles_do_not_fill_the_memory(web):
     wait_until(lambda: peak_kb() > 256 * 1024)
     for _ in range(2000):  # turns of the executor: it answers all it may
         web.r.ping()
-    assert peak_kb() < 700 * 1024
+    assert peak_kb() < (2000 if SANITIZED else 700) * 1024
     waits = http.client.HTTPConnection("127.0.0.1", web.http_port, timeout=20)
     waits.request("GET", "/tiles/imagery/1")
     for raw in slow:

@@ -7,6 +7,8 @@
 
 /* ---- DU, TREE, FIND ---- */
 
+enum { COLD_RUNS_MAX = 16 }; /* a page of a directory each; a view costs a flush */
+
 typedef void answer_fn(struct resp_out *reply, const struct fs_answer *answer);
 
 /* In this commit, if it is little; else as a job, for which the request waits. */
@@ -21,6 +23,8 @@ static enum rc query_run(struct cmd_ctx *ctx, const struct fs_query *query, answ
         if (rc == RC_OK)
             fn(ctx->reply, &small);
         fs_answer_done(&small);
+        if (rc == RC_COLD && request && request->step++ == COLD_RUNS_MAX)
+            rc = RC_WAIT; /* it is no small one */
         if (rc != RC_WAIT || !request)
             return rc; /* RC_WAIT: runs again, as a request */
         request->state = fs_query_start(ctx->server->fs, query);

@@ -90,14 +90,15 @@ enum rc cmd_part_alloc(struct cmd_ctx *ctx)
         return cmd_error(ctx, "a MULTI can allocate 5000 partitions a command");
     if (more && !ctx->request)
         return RC_WAIT; /* runs again, as a request */
-    uint64_t *before = ctx->request ? steps_count(ctx->request) : NULL;
-    uint64_t total = count + (before ? *before : 0);
-    if (!more) {
-        resp_add_int(ctx->reply, (int64_t)total);
-        return RC_OK;
+    if (ctx->request) {
+        uint64_t *before = steps_count(ctx->request);
+        *before += count;
+        count = *before;
     }
-    *before = total;
-    return RC_WAIT;
+    if (more)
+        return RC_WAIT;
+    resp_add_int(ctx->reply, (int64_t)count);
+    return RC_OK;
 }
 
 /* ---- claiming ---- */
