@@ -12,6 +12,7 @@ from diff.servers import free_port
 from talk import Link
 
 LABEL = r'[a-z]+="[^"\\\n]*"'
+HISTOGRAM_PART = re.compile(r"_(bucket|sum|count)$")
 SAMPLE = re.compile(rf'^([a-zA-Z_:][a-zA-Z0-9_:]*)(\{{{LABEL}(?:,{LABEL})*\}})? (\d+)$')
 
 
@@ -43,14 +44,16 @@ def metrics_of(text):
             helped.add(name)
         elif line.startswith("# TYPE "):
             _, _, name, kind = line.split(" ")
-            assert kind in ("counter", "gauge") and name not in types
+            assert kind in ("counter", "gauge", "histogram") and name not in types
             types[name] = kind
         else:
             found = SAMPLE.match(line)
             assert found, line
             name, labels, value = found.groups()
-            assert name in types and name in helped
-            assert name.endswith("_total") == (types[name] == "counter"), name
+            family = name if name in types else HISTOGRAM_PART.sub("", name)
+            assert family in types and family in helped, line
+            assert (family != name) == (types[family] == "histogram"), line
+            assert name.endswith("_total") == (types[family] == "counter"), name
             assert name + (labels or "") not in values
             values[name + (labels or "")] = int(value)
     return values
