@@ -21,7 +21,7 @@
 #include "tile/tile.h"
 #include "types/expire.h"
 
-#define TERRACE_VERSION "0.3.0"
+#define TERRACE_VERSION "0.4.0"
 #define REDIS_VERSION "7.0.15" /* whose protocol and answers are followed */
 
 enum {
