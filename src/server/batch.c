@@ -13,6 +13,7 @@
 #include "server/server_int.h"
 
 #include "base/mem.h"
+#include "server/http.h"
 
 #include "base/banned.h"
 
@@ -488,5 +489,7 @@ void server__turn_end(void *arg, enum rc rc, const struct err *err)
     if (held)
         replies_hold(server, lsn);
     server__effects_leave(server, held ? lsn : 0);
+    if (server->http)
+        http_turn_end(server->http, rc, held ? lsn : 0);
     server->turn++;
 }

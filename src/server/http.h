@@ -21,6 +21,9 @@ struct server;
 
 enum rc http_open(struct server *server, struct http **ret_http, struct err *err) NODISCARD;
 void http_close(struct http *http); /* NULL is allowed */
+/* A turn was written, or could not be: its answers leave, when the LSN is durable (0: at once). */
+void http_turn_end(struct http *http, enum rc rc, uint64_t lsn);
+void http_durable(struct http *http, uint64_t lsn); /* everything up to it is */
 
 struct http_stats { /* replies by what they were */
     uint64_t ok, not_modified, bad, not_found, not_allowed, unavailable;

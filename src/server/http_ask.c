@@ -1,7 +1,9 @@
 /* http_ask.c - questions of the HTTP thread, answered on the executor.
  *
  * All that came together is answered in one run of a job, which changes nothing. An ask that meets
- * something cold becomes a task of its own. */
+ * something cold becomes a task of its own. Answers leave as replies do: when the turn they were
+ * given in is in the journal (durability always: on disk), because they may have seen its changes.
+ */
 #include "base/mem.h"
 #include "server/http_int.h"
 #include "server/metrics.h"
@@ -195,7 +197,6 @@ static bool is_starved(struct http *http)
 /* Answers what is in `taken`: all of it, or up to the first page that takes long. */
 static void taken_answer(struct http *http, struct err *err)
 {
-    struct ask *answered = NULL, **end = &answered;
     bool is_long = false;
     while (http->taken && !is_long && !is_starved(http)) {
         struct ask *ask = http->taken;
@@ -207,11 +208,53 @@ static void taken_answer(struct http *http, struct err *err)
             continue;
         }
         ask_count(ask);
-        *end = ask;
-        end = &ask->next;
+        *http->answered_end = ask;
+        http->answered_end = &ask->next;
     }
-    if (answered)
-        answers_give(http, answered, end);
+}
+
+static struct ask *answered_take(struct http *http)
+{
+    struct ask *first = http->answered;
+    http->answered = NULL;
+    http->answered_end = &http->answered;
+    http->answered_lsn = 0;
+    return first;
+}
+
+static void answered_give(struct http *http)
+{
+    struct ask **end = http->answered_end;
+    answers_give(http, answered_take(http), end);
+}
+
+/* They have seen what was taken back: they are answered again. */
+static void answered_return(struct http *http)
+{
+    for (struct ask *ask = http->answered; ask; ask = ask->next) {
+        atomic_fetch_sub(&http->waiting_bytes, ask->counted_bytes);
+        ask->counted_bytes = 0;
+    }
+    *http->answered_end = http->taken;
+    http->taken = answered_take(http);
+    task_wake(&http->task);
+}
+
+void http_turn_end(struct http *http, enum rc rc, uint64_t lsn)
+{
+    if (!http->answered)
+        return;
+    http->answered_lsn = lsn;
+    if (rc != RC_OK)
+        answered_return(http);
+    else if (lsn == 0)
+        answered_give(http);
+}
+
+void http_durable(struct http *http, uint64_t lsn)
+{
+    if (http->answered && http->answered_lsn <= lsn)
+        answered_give(http);
 }
 
 static enum rc asks_answer(struct task *task, struct store *store, struct err *err)
@@ -240,6 +283,7 @@ static void job_done(struct task *task, enum rc rc, const struct err *err)
 
 void http__asks_start(struct http *http)
 {
+    http->answered_end = &http->answered;
     http->task = (struct task){.run = asks_answer, .done = job_done, .flags = TASK_JOB};
     task_start(http->server->tasks, &http->task);
 }
@@ -257,6 +301,7 @@ static void closed_say(struct http *http, struct ask *first)
 void http__asks_end(struct http *http)
 {
     task_cancel(&http->task);
+    closed_say(http, answered_take(http));
     closed_say(http, http->taken);
     http->taken = NULL;
     closed_say(http, asks_take(http));

@@ -45,10 +45,12 @@ struct http {
     struct ask *fresh, **fresh_end; /* the thread's: of this round */
     pthread_t thread;
     bool has_thread;
-    uint64_t max_age_s;  /* constant */
-    struct task task;    /* the executor's: answers what it can at once */
-    struct ask *taken;   /* the executor's: not looked at yet */
-    struct ask *waiting; /* the executor's: those that wait for something cold */
+    uint64_t max_age_s;                   /* constant */
+    struct task task;                     /* the executor's: answers what it can at once */
+    struct ask *taken;                    /* the executor's: not looked at yet */
+    struct ask *waiting;                  /* the executor's: those that wait for something cold */
+    struct ask *answered, **answered_end; /* the executor's: until their turn is safe */
+    uint64_t answered_lsn;                /* the executor's: that has to be durable; 0: none */
     pthread_mutex_t lock;
     struct ask *asks, **asks_end;       /* shared: under lock */
     struct ask *answers, **answers_end; /* shared: under lock */

@@ -385,6 +385,8 @@ static enum rc server_turn(struct server *server, uint64_t timeout_ns, struct er
         asked_do(server);
     server__holds_look(server);
     server__effects_held_look(server);
+    if (server->http)
+        http_durable(server->http, store_durable_lsn(server->store));
     if (server->monitor_count > 0)
         monitor_deliver(server);
     server__conns_settle(server);
