@@ -113,7 +113,7 @@ def bench_done(build, count=100000):
     middle = rounds // 2
     line("done_us", sorted(done_us)[middle], "us CPU")
     line("hset_hdel_us", sorted(hash_us)[middle], "us CPU")
-    line("done_cost", sorted(ratios)[middle], "times")
+    line("done_cost", sorted(ratios)[middle], "x")
 
 def cycles(first, count):
     out = []
@@ -140,7 +140,7 @@ def bench_cycles(build, total):
         median = sorted(rates)[len(rates) // 2]
         line("cycle_kps", median, "thousand/s of one core")
         line("cycle_wall_kps", total / wall / 1000, "thousand/s")
-        line("cycle_last", sum(rates[-tenth:]) / sum(rates[:tenth]), "times the first tenth")
+        line("cycle_last", sum(rates[-tenth:]) / sum(rates[:tenth]), "x")
         line("cycle_rss", rss, f"MB, hot-memory {HOT_MB} MB")
         while int(status(server, "job")["simple"]) >= 1000 and total > 100000:
             time.sleep(0.1)

@@ -121,8 +121,8 @@ def bench_ack(bench):
         acks.append(ack / plain)
         ends.append(end / plain)
         print(f"   SQLite {plain:.0f}/s, acknowledged {ack:.0f}/s, in the shard {end:.0f}/s")
-    bench.figure("ack", statistics.median(acks), "ratio", "of a plain loop of upserts")
-    bench.figure("end_to_end", statistics.median(ends), "ratio", "of the same loop")
+    bench.figure("ack", statistics.median(acks), "x", "of a plain loop of upserts")
+    bench.figure("end_to_end", statistics.median(ends), "x", "of the same loop")
 
 
 def bench_get_hot(bench):
@@ -138,9 +138,9 @@ def bench_get_hot(bench):
             cost[kind].append((sum(thread_cpu_ns(server).values()) - before) / numbers["ops"])
             rate[kind].append(numbers["rate"])
     server.kill()
-    bench.figure("get_hot", statistics.median(a / b for a, b in zip(rate["tile"], rate["blob"])), "ratio",
+    bench.figure("get_hot", statistics.median(a / b for a, b in zip(rate["tile"], rate["blob"])), "x",
                  f"TILE.GET {statistics.median(rate['tile']):.0f}/s, GET {statistics.median(rate['blob']):.0f}/s")
-    bench.figure("get_hot_cpu", statistics.median(b / a for a, b in zip(cost["tile"], cost["blob"])), "ratio",
+    bench.figure("get_hot_cpu", statistics.median(b / a for a, b in zip(cost["tile"], cost["blob"])), "x",
                  "CPU of GET over that of TILE.GET")
 
 
@@ -157,7 +157,7 @@ def bench_get_shard(bench):
         ratios.append(ours / plain)
         print(f"   SELECT {plain:.0f}/s, TILE.GET {ours:.0f}/s")
     server.kill()
-    bench.figure("get_shard", statistics.median(ratios), "ratio", "of a prepared SELECT on the same file")
+    bench.figure("get_shard", statistics.median(ratios), "x", "of a prepared SELECT on the same file")
 
 
 def http_cost(bench, server, url, *headers):
@@ -234,8 +234,8 @@ def bench_import(bench):
         ratios.append(ours / plain)
         ends.append(end / plain)
         print(f"   INSERT ... SELECT {plain:.0f}/s, imported {ours:.0f}/s, in the shard {end:.0f}/s")
-    bench.figure("import", statistics.median(ratios), "ratio", "of INSERT ... SELECT into one shard")
-    bench.figure("import_sync", statistics.median(ends), "ratio", "the same until it is in the shard")
+    bench.figure("import", statistics.median(ratios), "x", "of INSERT ... SELECT into one shard")
+    bench.figure("import_sync", statistics.median(ends), "x", "the same until it is in the shard")
 
 
 RUN = {"ack": bench_ack, "get_hot": bench_get_hot, "get_shard": bench_get_shard, "http_us": bench_http,
