@@ -32,9 +32,9 @@ static struct sink_column object_column[OBJECT_COLUMNS] = {
     [OBJECT_OWNER_ID] = {.name = BYTES_INIT("owner_id"), .type = SINK_KEY},
     [OBJECT_KEY] = {.name = BYTES_INIT("key"), .type = SINK_KEY},
     [OBJECT_VALUE] = {.name = BYTES_INIT("value"), .type = SINK_BLOB},
-    [OBJECT_UP_VERSION] = {BYTES_INIT(LAND_COLUMN_VERSION), SINK_BIGINT},
-    [OBJECT_IS_DEL] = {BYTES_INIT(LAND_COLUMN_IS_DEL), SINK_BIGINT},
-    [OBJECT_DEL_TIME] = {BYTES_INIT(LAND_COLUMN_DEL_TIME), SINK_BIGINT},
+    [OBJECT_UP_VERSION] = {.name = BYTES_INIT(LAND_COLUMN_VERSION), .type = SINK_BIGINT},
+    [OBJECT_IS_DEL] = {.name = BYTES_INIT(LAND_COLUMN_IS_DEL), .type = SINK_BIGINT},
+    [OBJECT_DEL_TIME] = {.name = BYTES_INIT(LAND_COLUMN_DEL_TIME), .type = SINK_BIGINT},
     [OBJECT_CREATE_TIME] = {.name = BYTES_INIT("create_time"), .type = SINK_BIGINT},
     [OBJECT_UPDATE_TIME] = {.name = BYTES_INIT("update_time"), .type = SINK_BIGINT},
     [OBJECT_QUERY_ALL_KEY] = {.name = BYTES_INIT("query_all_key"), .type = SINK_KEY},
@@ -60,7 +60,7 @@ enum { OWNER_NAME, OWNER_PAIR, OWNER_VERSION, OWNER_COLUMNS };
 static struct sink_column owner_column[OWNER_COLUMNS] = {
     [OWNER_NAME] = {.name = BYTES_INIT("name"), .type = SINK_KEY},
     [OWNER_PAIR] = {.name = BYTES_INIT("pair"), .type = SINK_TEXT},
-    [OWNER_VERSION] = {BYTES_INIT(LAND_COLUMN_VERSION), SINK_BIGINT},
+    [OWNER_VERSION] = {.name = BYTES_INIT(LAND_COLUMN_VERSION), .type = SINK_BIGINT},
 };
 static const struct sink_table owners_table = {.name = BYTES_INIT("terrace_tables"),
                                                .column = owner_column,
