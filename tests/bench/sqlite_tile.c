@@ -112,17 +112,15 @@ static uint64_t look(const char *path, uint64_t count, double seconds)
     sqlite3 *db = shard_open(path);
     sqlite3_stmt *get =
         prepare(db, "SELECT epoch, provider_id, data FROM imagery WHERE tile_id = ?1");
-    uint64_t end = now_ns() + (uint64_t)(seconds * 1e9), ops = 0, bytes = 0, missing = 0;
+    uint64_t end = now_ns() + (uint64_t)(seconds * 1e9), ops = 0, missing = 0;
     while (now_ns() < end) {
         uint8_t key[8];
         key_put(mix(ops) % count, key);
         sqlite3_bind_blob(get, 1, key, sizeof key, SQLITE_STATIC);
-        if (sqlite3_step(get) == SQLITE_ROW) {
+        if (sqlite3_step(get) == SQLITE_ROW)
             memcpy(value, sqlite3_column_blob(get, 2), (size_t)sqlite3_column_bytes(get, 2));
-            bytes += (uint64_t)sqlite3_column_bytes(get, 2);
-        } else {
+        else
             missing++;
-        }
         sqlite3_reset(get);
         ops++;
     }
