@@ -250,13 +250,19 @@ def test_an_exec_whose_frame_finds_no_room_is_answered_with_an_error(disk, start
         str(count), ":0"]
 
 
+def fill(disk, left):
+    """Somebody else's file takes all but about `left` bytes. In small steps: the server, too, takes and gives back
+    room meanwhile."""
+    with open(disk / "other", "wb", buffering=0) as other:
+        while (room := os.statvfs(disk)).f_bavail * room.f_frsize > left:
+            other.write(bytes(256 << 10))
+
+
 def test_a_writer_is_told_when_the_flush_finds_no_disk(disk, start):
     """Memory is full, and what would make room in it has no disk: an error, not a wait."""
     server = start("--disk-reserve", "0", "--hot-memory", "8mb", name="disk/data")
     client = server.client(socket_timeout=60)
-    left = os.statvfs(disk)
-    left = left.f_bavail * left.f_frsize
-    (disk / "other").write_bytes(bytes(left - (6 << 20)))  # the journal has room, a flush has not
+    fill(disk, 6 << 20)  # the journal has room, a flush has not
     count, error = 0, None
     while not error and count < 200:
         try:
