@@ -1,5 +1,8 @@
 #include "server/resp_out.h"
 
+#include <inttypes.h>
+#include <stdio.h>
+
 #include "types/number.h"
 
 #include "base/banned.h"
@@ -83,6 +86,20 @@ void resp_add_error(struct resp_out *out, const char *prefix, const char *text)
 void resp_add_int(struct resp_out *out, int64_t value)
 {
     add_line(out, ':', value);
+}
+
+void resp_add_uint(struct resp_out *out, uint64_t value)
+{
+    char line[LINE_BYTES_MAX];
+    if (value <= INT64_MAX) {
+        resp_add_int(out, (int64_t)value);
+        return;
+    }
+    int len = snprintf(line, sizeof line, "(%" PRIu64 "\r\n", value);
+    if (out->proto < 3)
+        resp_add_bulk(out, bytes_of(line + 1, (size_t)len - 3));
+    else
+        add(out, line, (size_t)len);
 }
 
 void resp_add_bulk(struct resp_out *out, struct bytes bytes)

@@ -26,6 +26,8 @@ void resp_add_status(struct resp_out *out, const char *text);
  */
 void resp_add_error(struct resp_out *out, const char *prefix, const char *text);
 void resp_add_int(struct resp_out *out, int64_t value);
+/* Over what an integer holds: a big number; RESP2: its digits as a bulk. */
+void resp_add_uint(struct resp_out *out, uint64_t value);
 void resp_add_bulk(struct resp_out *out, struct bytes bytes);
 void resp_add_text(struct resp_out *out, const char *text);  /* as a bulk */
 void resp_add_int_text(struct resp_out *out, int64_t value); /* a number as a bulk */

@@ -65,6 +65,8 @@ static void all_kinds(struct resp_out *out)
     resp_add_null(out);
     resp_add_null_array(out);
     resp_add_int_text(out, -7);
+    resp_add_uint(out, INT64_MAX);
+    resp_add_uint(out, UINT64_MAX);
 }
 
 TEST(what_resp2_does_not_have_is_written_with_what_it_has)
@@ -74,7 +76,8 @@ TEST(what_resp2_does_not_have_is_written_with_what_it_has)
     all_kinds(&out);
     ASSERT_BYTES(buf_bytes(&out.buf),
                  BYTES("*2\r\n*2\r\n*3\r\n$3\r\n1.5\r\n$4\r\n-inf\r\n$1\r\n3\r\n:1\r\n$1\r\nv\r\n"
-                       "$-1\r\n*-1\r\n$2\r\n-7\r\n"));
+                       "$-1\r\n*-1\r\n$2\r\n-7\r\n"
+                       ":9223372036854775807\r\n$20\r\n18446744073709551615\r\n"));
     resp_out_done(&out);
 }
 
@@ -86,7 +89,8 @@ TEST(resp3_has_its_own_types)
     all_kinds(&out);
     ASSERT_BYTES(buf_bytes(&out.buf),
                  BYTES("%1\r\n~2\r\n>3\r\n,1.5\r\n,-inf\r\n,3\r\n#t\r\n=5\r\ntxt:v\r\n"
-                       "_\r\n_\r\n$2\r\n-7\r\n"));
+                       "_\r\n_\r\n$2\r\n-7\r\n"
+                       ":9223372036854775807\r\n(18446744073709551615\r\n"));
     resp_out_done(&out);
 }
 
