@@ -82,6 +82,7 @@ void part_census_free(void *arg)
     mem_free(census->counted.id);
     mem_free(census->covered.span);
     mem_free(census->twice.span);
+    mem_free(census->unreadable.span);
     mem_free(census->result.span);
     mem_free(census);
 }
@@ -188,27 +189,40 @@ static enum rc simple_count(struct part_census *census, struct part_job *job, in
     return rc == RC_NOT_FOUND ? RC_OK : rc;
 }
 
+static enum rc batch_check(const struct part_census *census, const struct batch_row *row,
+                           struct part_batch *batch, struct arena *arena,
+                           struct part_record **ret_record, struct err *err)
+{
+    bool verify = census->options.kind == PART_VERIFY;
+    enum rc rc = verify ? part_batch_verify(batch, err) : RC_OK;
+    if (rc == RC_OK)
+        rc = part_batch_decode(batch, arena, ret_record, err);
+    if (rc == RC_OK && verify && !batch_row_holds(row, *ret_record, row->count))
+        rc = err_set(err, RC_CORRUPT, "its row of the index is not that of its records");
+    return rc;
+}
+
 static enum rc batch_count(struct part_census *census, struct part_job *job,
                            const struct batch_row *row, int64_t to, struct err *err)
 {
     struct part_batch *batch;
     struct part_record *record;
     enum rc rc = batch_open(job, row, &batch, err);
-    if (rc == RC_OK && census->options.kind == PART_VERIFY) {
-        rc = part_batch_verify(batch, err);
+    if (rc == RC_OK) {
+        rc = batch_check(census, row, batch, &job->kv->arena, &record, err);
         if (rc == RC_CORRUPT || rc == RC_VERSION)
-            err_prefix(err, "elk:{%.*s}:completed:batch:%lld: ", (int)job->name.len,
-                       (const char *)job->name.ptr, (long long)row->number);
+            batch_error(job, row, err);
     }
-    if (rc == RC_OK)
-        rc = part_batch_decode(batch, &job->kv->arena, &record, err);
     if (rc == RC_CORRUPT || rc == RC_VERSION)
-        return census_problem(census, err);
+        return census->options.kind == PART_GAPS
+                   ? gaps_unreadable(census, row->covers_min, row->covers_max, err)
+                   : census_problem(census, err);
     for (size_t i = 0; rc == RC_OK && i < row->count; i++) {
-        struct bytes worker;
+        struct bytes worker = BYTES("");
         if (record[i].id < census->cursor || record[i].id > to)
             continue;
-        rc = job_worker_name(job, record[i].worker, &worker, err);
+        if (census->options.kind == PART_VERIFY)
+            rc = job_worker_name(job, record[i].worker, &worker, err);
         if (rc == RC_CORRUPT) {
             rc = census_problem(census, err);
             continue;

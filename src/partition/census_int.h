@@ -41,7 +41,7 @@ struct part_census {
     char **problem;
     size_t problem_count;
     /* gaps.c */
-    struct spans covered, twice; /* neither overlap nor touch */
+    struct spans covered, twice, unreadable; /* neither overlap nor touch */
     struct spans result;
     bool span_more;
     /* verify.c */
@@ -59,6 +59,9 @@ void census_problems_free(struct part_census *census);
 
 enum rc gaps_count(struct part_census *census, const struct part_info *info,
                    struct err *err) NODISCARD;
+/* A batch that cannot be read covers some of these ids, or all. */
+enum rc gaps_unreadable(struct part_census *census, int64_t min_id, int64_t max_id,
+                        struct err *err) NODISCARD;
 enum rc gaps_end(struct part_census *census, struct part_job *job, struct err *err) NODISCARD;
 
 void verify_init(struct part_census *census);

@@ -36,8 +36,7 @@ const char *job_key_suffix(enum job_key which)
 
 /* ---- keys ---- */
 
-/* "elk:{job}:suffix", in the arena. */
-static struct bytes key_name(const struct part_job *job, struct bytes suffix)
+struct bytes job_key_name(const struct part_job *job, struct bytes suffix)
 {
     size_t prefix = sizeof PART_PREFIX - 1;
     uint8_t *name = arena_alloc(&job->kv->arena, prefix + job->name.len + 2 + suffix.len);
@@ -65,7 +64,7 @@ static enum rc own_find(struct part_job *job, struct bytes name, uint8_t type, s
 static void keys_want(struct part_job *job)
 {
     for (unsigned i = 0; i < JOB_JOBS; i++) {
-        struct bytes name = key_name(job, keys[i].suffix);
+        struct bytes name = job_key_name(job, keys[i].suffix);
         key_want(job->ns, &name, 1);
     }
 }
@@ -77,7 +76,7 @@ enum rc job_key(struct part_job *job, enum job_key which, struct key **ret_key, 
     if (job->found & 1u << which)
         return RC_OK;
     struct bytes name =
-        which == JOB_JOBS ? BYTES(PART_JOBS_KEY) : key_name(job, keys[which].suffix);
+        which == JOB_JOBS ? BYTES(PART_JOBS_KEY) : job_key_name(job, keys[which].suffix);
     enum rc rc = own_find(job, name, keys[which].type, key, err);
     if (rc == RC_COLD)
         keys_want(job);
@@ -89,7 +88,7 @@ enum rc job_key(struct part_job *job, enum job_key which, struct key **ret_key, 
 enum rc job_key_named(struct part_job *job, struct bytes suffix, uint8_t type, struct key *ret_key,
                       struct err *err)
 {
-    return own_find(job, key_name(job, suffix), type, ret_key, err);
+    return own_find(job, job_key_name(job, suffix), type, ret_key, err);
 }
 
 uint64_t job_count(struct part_job *job, enum job_key which)
@@ -219,6 +218,23 @@ enum rc job_put(struct part_job *job, enum job_key which, struct bytes field, st
     return RC_OK;
 }
 
+enum rc job_put_new(struct part_job *job, enum job_key which, struct bytes field,
+                    struct bytes value, struct err *err)
+{
+    struct key *key;
+    enum rc rc = job_key(job, which, &key, err);
+    if (rc == RC_OK && !key->exists)
+        rc = key_create(key, TYPE_HASH, err);
+    if (rc == RC_OK)
+        rc = store_put(job->kv->store, key_rows(key), field, value, err);
+    if (rc != RC_OK)
+        return rc;
+    key->meta.count++;
+    job->changed |= 1u << which;
+    key_changed(key, KV_EVENT_HASH, "hset");
+    return RC_OK;
+}
+
 enum rc job_delete(struct part_job *job, enum job_key which, struct bytes field, struct err *err)
 {
     struct key *key;
@@ -266,8 +282,10 @@ enum rc job_zset_add(struct part_job *job, enum job_key which, int64_t id, doubl
     enum rc rc = job_key(job, which, &key, err);
     if (rc == RC_OK && !key->exists)
         rc = key_create(key, TYPE_ZSET, err);
+    unsigned flags = which == JOB_PENDING ? ZSET_NEW : 0;
     if (rc == RC_OK)
-        rc = zset_add(key, (struct zset_item){job_field_bytes(&member), score}, 0, &change, err);
+        rc =
+            zset_add(key, (struct zset_item){job_field_bytes(&member), score}, flags, &change, err);
     if (rc != RC_OK)
         return rc;
     if (change.what == ZSET_ADDED)
@@ -312,6 +330,21 @@ bool job_field_read(struct bytes field, int64_t *ret_id)
     return number_int(field, ret_id) && *ret_id >= 0;
 }
 
+void job_want(struct part_job *job, enum job_key which, const int64_t *id, size_t count)
+{
+    const struct key *key = &job->key[which];
+    if (!(job->found & 1u << which) || !key->exists)
+        return;
+    for (size_t i = 0; i < count; i++) {
+        struct job_field field = job_field(id[i]);
+        struct bytes bytes = job_field_bytes(&field);
+        if (keys[which].type == TYPE_ZSET)
+            zset_want(key, &bytes, 1, 1);
+        else
+            store_want(job->kv->store, key_rows(key), bytes, STORE_WANT_ROW);
+    }
+}
+
 /* ---- records ---- */
 
 enum rc job_info_read(struct part_job *job, enum job_key which, struct bytes field,
@@ -344,17 +377,36 @@ enum rc job_info(struct part_job *job, enum job_key which, int64_t id, struct pa
                        : rc;
 }
 
-enum rc job_info_put(struct part_job *job, enum job_key which, const struct part_info *info,
-                     struct bytes *ret_json, struct err *err)
+/* In part->json, until the next one. */
+static enum rc info_write(struct part_job *job, const struct part_info *info, struct err *err)
 {
     struct buf *json = &job->part->json;
-    struct job_field field = job_field(info->id);
     buf_cut(json, 0);
     if (!part_info_write(info, json))
         return err_set(err, RC_NOMEM, "could not allocate memory for a record");
-    if (ret_json)
-        *ret_json = buf_bytes(json);
-    return job_put(job, which, job_field_bytes(&field), buf_bytes(json), err);
+    return RC_OK;
+}
+
+enum rc job_info_put_new(struct part_job *job, enum job_key which, const struct part_info *info,
+                         struct err *err)
+{
+    struct job_field field = job_field(info->id);
+    enum rc rc = info_write(job, info, err);
+    return rc == RC_OK
+               ? job_put_new(job, which, job_field_bytes(&field), buf_bytes(&job->part->json), err)
+               : rc;
+}
+
+enum rc job_info_put(struct part_job *job, enum job_key which, const struct part_info *info,
+                     struct bytes *ret_json, struct err *err)
+{
+    struct job_field field = job_field(info->id);
+    enum rc rc = info_write(job, info, err);
+    if (rc == RC_OK && ret_json)
+        *ret_json = buf_bytes(&job->part->json);
+    return rc == RC_OK
+               ? job_put(job, which, job_field_bytes(&field), buf_bytes(&job->part->json), err)
+               : rc;
 }
 
 /* ---- statistics ---- */

@@ -75,6 +75,7 @@ enum rc job_key(struct part_job *job, enum job_key which, struct key **ret_key,
                 struct err *err) NODISCARD;
 enum rc job_key_named(struct part_job *job, struct bytes suffix, uint8_t type, struct key *ret_key,
                       struct err *err) NODISCARD;
+struct bytes job_key_name(const struct part_job *job, struct bytes suffix); /* in the arena */
 /* For messages: the name of a key. */
 const char *job_key_suffix(enum job_key which);
 
@@ -85,6 +86,9 @@ enum rc job_get(struct part_job *job, enum job_key which, struct bytes field,
                 struct bytes *ret_value, struct err *err) NODISCARD;
 enum rc job_put(struct part_job *job, enum job_key which, struct bytes field, struct bytes value,
                 struct err *err) NODISCARD;
+/* The same of a field that is known not to be there: nothing is read. */
+enum rc job_put_new(struct part_job *job, enum job_key which, struct bytes field,
+                    struct bytes value, struct err *err) NODISCARD;
 /* The field is there. */
 enum rc job_delete(struct part_job *job, enum job_key which, struct bytes field,
                    struct err *err) NODISCARD;
@@ -97,6 +101,7 @@ uint64_t job_count(struct part_job *job, enum job_key which); /* of a key that w
 
 /* ---- JOB_PENDING and JOB_BEATS ---- */
 
+/* What comes into JOB_PENDING is not in it. */
 enum rc job_zset_add(struct part_job *job, enum job_key which, int64_t id, double score,
                      struct err *err) NODISCARD;
 /* The id is in it. */
@@ -116,6 +121,10 @@ static inline struct bytes job_field_bytes(const struct job_field *field)
 }
 bool job_field_read(struct bytes field, int64_t *ret_id);
 
+/* After RC_COLD: the rows of these ids will be needed as well, of a hash of records or of a sorted
+ * set. They are waited for together; one after the other each would undo all before it. */
+void job_want(struct part_job *job, enum job_key which, const int64_t *id, size_t count);
+
 /* ---- records ---- */
 
 /* A record of JOB_PARTITIONS or JOB_COMPLETED, its texts in the command's arena. RC_NOT_FOUND. */
@@ -124,6 +133,9 @@ enum rc job_info(struct part_job *job, enum job_key which, int64_t id, struct pa
 /* The same of a row that was read. */
 enum rc job_info_read(struct part_job *job, enum job_key which, struct bytes field,
                       struct bytes json, struct part_info *ret_info, struct err *err) NODISCARD;
+/* A record that is known not to be there. */
+enum rc job_info_put_new(struct part_job *job, enum job_key which, const struct part_info *info,
+                         struct err *err) NODISCARD;
 /* ret_json (may be NULL): as it was written, until the next one. */
 enum rc job_info_put(struct part_job *job, enum job_key which, const struct part_info *info,
                      struct bytes *ret_json, struct err *err) NODISCARD;

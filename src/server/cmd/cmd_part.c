@@ -193,12 +193,21 @@ static enum rc holds_run(struct cmd_ctx *ctx, hold_fn *fn)
 {
     struct part_job job;
     enum rc rc = cmd_part_job(ctx, &job);
+    bool cold = false;
     for (size_t at = 3; rc == RC_OK && at < ctx->argc;) {
         struct part_hold hold;
         rc = hold_parse(ctx, &at, &hold);
-        if (rc == RC_OK)
+        if (rc == RC_OK && !cold)
             rc = fn(&job, &hold, ctx->err);
+        else if (rc == RC_OK)
+            part_want(&job, &hold.id, 1);
+        if (rc == RC_COLD) { /* the others are named before all are waited for */
+            cold = true;
+            rc = RC_OK;
+        }
     }
+    if (rc == RC_OK && cold)
+        return RC_COLD;
     if (rc == RC_OK)
         rc = job_save(&job, ctx->err);
     if (rc == RC_OK)
@@ -281,14 +290,23 @@ static enum rc ids_run(struct cmd_ctx *ctx, struct part_job *job, id_fn *fn)
 {
     int64_t count = 0;
     enum rc rc = RC_OK;
+    bool cold = false;
     for (size_t at = 2; rc == RC_OK && at < ctx->argc; at++) {
         int64_t id;
         bool done = false;
         rc = cmd_part_id(ctx, at, &id);
-        if (rc == RC_OK)
+        if (rc == RC_OK && !cold)
             rc = fn(job, id, &done, ctx->err);
+        else if (rc == RC_OK)
+            part_want(job, &id, 1);
+        if (rc == RC_COLD) { /* the others are named before all are waited for */
+            cold = true;
+            rc = RC_OK;
+        }
         count += done;
     }
+    if (rc == RC_OK && cold)
+        return RC_COLD;
     if (rc == RC_OK)
         rc = job_save(job, ctx->err);
     if (rc == RC_OK)
