@@ -342,7 +342,7 @@ enum rc batch_want(struct part_job *job, const struct batch_row *row, struct err
     return job_key_named(job, batch_suffix(row->number, suffix), TYPE_STRING, &key, err);
 }
 
-enum rc batch_remove(struct part_job *job, const struct batch_row *row, struct err *err)
+enum rc batch_forget(struct part_job *job, const struct batch_row *row, struct err *err)
 {
     uint8_t suffix[SUFFIX_BYTES], field[TEXT_ID_BYTES];
     struct key key;
@@ -352,8 +352,12 @@ enum rc batch_remove(struct part_job *job, const struct batch_row *row, struct e
         key_changed(&key, KV_EVENT_GENERIC, "del");
     }
     text_put_id(field, row->min_id);
-    if (rc == RC_OK)
-        rc = job_delete(job, JOB_INDEX, bytes_of(field, sizeof field), err);
+    return rc == RC_OK ? job_delete(job, JOB_INDEX, bytes_of(field, sizeof field), err) : rc;
+}
+
+enum rc batch_remove(struct part_job *job, const struct batch_row *row, struct err *err)
+{
+    enum rc rc = batch_forget(job, row, err);
     return rc == RC_OK ? sum_add(job, row, -1, err) : rc;
 }
 

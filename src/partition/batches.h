@@ -56,7 +56,9 @@ enum rc archive_sum(struct part_job *job, struct archive_sum *ret_sum, struct er
 /* Records with ascending ids, and their JSON bytes, become a batch: string, index row, sums. */
 enum rc batch_put(struct part_job *job, const struct part_record *record, size_t count,
                   uint64_t raw, struct err *err) NODISCARD;
-/* Removes the string, the index row, and what they add to the sums. */
+/* Removes the string and the index row; of a job that is being dropped. */
+enum rc batch_forget(struct part_job *job, const struct batch_row *row, struct err *err) NODISCARD;
+/* The same, and what they add to the sums. */
 enum rc batch_remove(struct part_job *job, const struct batch_row *row, struct err *err) NODISCARD;
 
 /* ---- workers ---- */

@@ -26,7 +26,7 @@ static void ids_add(struct census_ids *ids, int64_t id)
     ids->id[ids->count++] = id;
 }
 
-static bool is_of(const struct part_census *census, const struct part_job *job)
+bool census_is_of(const struct part_census *census, const struct part_job *job)
 {
     return census->db == job->ns->index && bytes_eq(census->name, job->name);
 }
@@ -34,7 +34,7 @@ static bool is_of(const struct part_census *census, const struct part_job *job)
 void census_note(struct part_job *job, int64_t id)
 {
     for (struct part_census *census = job->part->census; census; census = census->next)
-        if (is_of(census, job) && (census->through || id < census->cursor)) {
+        if (census_is_of(census, job) && (census->through || id < census->cursor)) {
             if (census->late.count < LATE_MAX)
                 ids_add(&census->late, id);
             else
@@ -45,7 +45,7 @@ void census_note(struct part_job *job, int64_t id)
 bool census_runs(const struct part_job *job)
 {
     for (const struct part_census *census = job->part->census; census; census = census->next)
-        if (is_of(census, job))
+        if (census_is_of(census, job))
             return true;
     return false;
 }
@@ -76,6 +76,7 @@ void part_census_free(void *arg)
         at = &(*at)->next;
     *at = census->next;
     verify_done(census);
+    census_active_done(census);
     census_problems_free(census);
     mem_free((void *)census->name.ptr);
     mem_free(census->late.id);
@@ -314,13 +315,13 @@ enum rc part_census_step(struct part_census *census, struct part_job *job, struc
             rc = chunk(census, job, err);
         return rc == RC_OK ? RC_WAIT : rc;
     }
-    if (census->late.count > LATE_STEP) {
-        rc = late_count(census, job, err);
-        return rc == RC_OK ? RC_WAIT : rc;
-    }
+    bool more = census->late.count > LATE_STEP;
     rc = late_count(census, job, err);
+    if (rc == RC_OK && more)
+        return RC_WAIT;
+    if (rc == RC_OK && census->options.kind == PART_GAPS)
+        return gaps_end(census, job, err);
     if (rc == RC_OK)
-        rc = census->options.kind == PART_GAPS ? gaps_end(census, job, err)
-                                               : verify_end(census, job, err);
-    return rc;
+        rc = census_active_step(census, job, err);
+    return rc == RC_OK ? verify_end(census, job, err) : rc;
 }

@@ -110,6 +110,26 @@ static bool name_is_good(struct bytes name)
     return true;
 }
 
+/* Whether it is there for who opens it this way. */
+static enum rc presence_check(struct part_job *job, enum job_open how, struct err *err)
+{
+    struct bytes value;
+    bool exists = job_exists(job);
+    if (exists && UNLIKELY(job->part->may_drop)) {
+        enum rc rc = job_get(job, JOB_META, JOB_DROPPING, &value, err);
+        if (rc != RC_OK && rc != RC_NOT_FOUND)
+            return rc;
+        job->dropping = rc == RC_OK;
+    }
+    if (job->dropping && how == JOB_MAKE)
+        return err_set(err, RC_BUSY, "job %.*s is being dropped: try again", (int)job->name.len,
+                       (const char *)job->name.ptr);
+    if ((exists && !job->dropping) || how == JOB_MAKE || (exists && how == JOB_DROP))
+        return RC_OK;
+    return err_set(err, RC_REPLY, "NOJOB there is no job %.*s", (int)job->name.len,
+                   (const char *)job->name.ptr);
+}
+
 enum rc job_open(struct part *part, struct ns *ns, struct bytes name, enum job_open how,
                  struct part_job *ret_job, struct err *err)
 {
@@ -119,16 +139,14 @@ enum rc job_open(struct part *part, struct ns *ns, struct bytes name, enum job_o
     ret_job->kv = ns->kv;
     ret_job->name = name;
     ret_job->found = ret_job->changed = 0;
+    ret_job->dropping = false;
     if (!name_is_good(name))
         return err_set(err, RC_INVALID,
                        "the name of a job has 1 to %d bytes of UTF-8 without braces and control "
                        "characters",
                        PART_NAME_BYTES_MAX);
     enum rc rc = job_key(ret_job, JOB_META, &meta, err);
-    if (rc == RC_OK && !meta->exists && how == JOB_MUST_EXIST)
-        return err_set(err, RC_REPLY, "NOJOB there is no job %.*s", (int)name.len,
-                       (const char *)name.ptr);
-    return rc;
+    return rc == RC_OK ? presence_check(ret_job, how, err) : rc;
 }
 
 bool job_exists(const struct part_job *job)
@@ -161,18 +179,36 @@ enum rc job_save(struct part_job *job, struct err *err)
     return rc;
 }
 
-enum rc job_remove(struct part_job *job, struct err *err)
+/* Groups are dropped as wholes, however many rows they have. */
+static enum rc key_drop(struct part_job *job, enum job_key which, struct err *err)
 {
     struct key *key;
+    enum rc rc = job_key(job, which, &key, err);
+    if (rc != RC_OK || !key->exists)
+        return rc;
+    rc = key_remove(key, err);
+    if (rc == RC_OK)
+        key_changed(key, KV_EVENT_GENERIC, "del");
+    return rc;
+}
+
+enum rc job_empty(struct part_job *job, struct err *err)
+{
     enum rc rc = RC_OK;
-    for (unsigned i = 0; rc == RC_OK && i < JOB_JOBS; i++) {
-        rc = job_key(job, (enum job_key)i, &key, err);
-        if (rc != RC_OK || !key->exists)
-            continue;
-        rc = key_remove(key, err);
-        if (rc == RC_OK)
-            key_changed(key, KV_EVENT_GENERIC, "del");
-    }
+    for (unsigned i = 0; rc == RC_OK && i < JOB_JOBS; i++)
+        if (i != JOB_META && i != JOB_INDEX)
+            rc = key_drop(job, (enum job_key)i, err);
+    job->part->may_drop = true;
+    if (rc == RC_OK)
+        rc = job_put(job, JOB_META, JOB_DROPPING, BYTES("1"), err);
+    return rc == RC_OK ? job_save(job, err) : rc;
+}
+
+enum rc job_remove(struct part_job *job, struct err *err)
+{
+    enum rc rc = key_drop(job, JOB_META, err);
+    if (rc == RC_OK)
+        rc = key_drop(job, JOB_INDEX, err);
     job->changed = 0;
     struct bytes value;
     if (rc == RC_OK)
@@ -198,12 +234,24 @@ enum rc job_get(struct part_job *job, enum job_key which, struct bytes field,
     return rc;
 }
 
+/* A census that has counted the active records has to know. */
+static enum rc touch(struct part_job *job, enum job_key which, struct bytes field, bool is_new,
+                     struct err *err)
+{
+    int64_t id;
+    if (LIKELY(job->part->census == NULL) || which != JOB_PARTITIONS || !job_field_read(field, &id))
+        return RC_OK;
+    return census_touched(job, id, is_new, err);
+}
+
 enum rc job_put(struct part_job *job, enum job_key which, struct bytes field, struct bytes value,
                 struct err *err)
 {
     struct key *key;
     bool is_new;
-    enum rc rc = job_key(job, which, &key, err);
+    enum rc rc = touch(job, which, field, false, err);
+    if (rc == RC_OK)
+        rc = job_key(job, which, &key, err);
     if (rc == RC_OK && !key->exists)
         rc = key_create(key, TYPE_HASH, err);
     if (rc == RC_OK)
@@ -222,7 +270,9 @@ enum rc job_put_new(struct part_job *job, enum job_key which, struct bytes field
                     struct bytes value, struct err *err)
 {
     struct key *key;
-    enum rc rc = job_key(job, which, &key, err);
+    enum rc rc = touch(job, which, field, true, err);
+    if (rc == RC_OK)
+        rc = job_key(job, which, &key, err);
     if (rc == RC_OK && !key->exists)
         rc = key_create(key, TYPE_HASH, err);
     if (rc == RC_OK)
@@ -238,7 +288,9 @@ enum rc job_put_new(struct part_job *job, enum job_key which, struct bytes field
 enum rc job_delete(struct part_job *job, enum job_key which, struct bytes field, struct err *err)
 {
     struct key *key;
-    enum rc rc = job_key(job, which, &key, err);
+    enum rc rc = touch(job, which, field, false, err);
+    if (rc == RC_OK)
+        rc = job_key(job, which, &key, err);
     if (rc == RC_OK)
         rc = store_delete(job->kv->store, key_rows(key), field, err);
     if (rc == RC_NOT_FOUND || (rc == RC_OK && key->meta.count == 0))

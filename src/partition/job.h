@@ -45,6 +45,7 @@ struct part_job {
     struct kv *kv;
     struct bytes name;
     unsigned found, changed; /* bits 1 << enum job_key */
+    bool dropping;           /* PART.DROP has begun: only what is left of the archive is there */
     struct key key[JOB_KEY_COUNT];
 };
 
@@ -58,16 +59,20 @@ struct part_job {
 #define JOB_PAUSED BYTES("paused")
 #define JOB_CREATED BYTES("created_at")
 #define JOB_ARCHIVE BYTES("archive")
+#define JOB_DROPPING BYTES("dropping")
 
-enum job_open { JOB_MUST_EXIST, JOB_MAKE };
+enum job_open { JOB_MUST_EXIST, JOB_MAKE, JOB_DROP };
 /* RC_INVALID: no name of a job; RC_REPLY "NOJOB ...": there is none. JOB_MAKE: it is made by
- * job_make() when something comes into it. */
+ * job_make() when something comes into it; RC_BUSY: it is being dropped. JOB_DROP: one that is
+ * being dropped is there. */
 enum rc job_open(struct part *part, struct ns *ns, struct bytes name, enum job_open how,
                  struct part_job *ret_job, struct err *err) NODISCARD;
 bool job_exists(const struct part_job *job);
 enum rc job_make(struct part_job *job, struct err *err) NODISCARD; /* nothing if it exists */
 enum rc job_save(struct part_job *job, struct err *err) NODISCARD;
-/* Removes every key of the job; its batches have gone before. */
+/* Removes every key but JOB_META, JOB_INDEX and batches: the job is being dropped from now on. */
+enum rc job_empty(struct part_job *job, struct err *err) NODISCARD;
+/* Removes what job_empty() has left; batches have gone before. */
 enum rc job_remove(struct part_job *job, struct err *err) NODISCARD;
 
 /* A key of the job, or one of its own by a suffix ("completed:batch:7"). */

@@ -10,6 +10,7 @@
 
 #include "base/banned.h"
 
+enum { DROP_STEP = 256 };                                           /* batches of one commit */
 enum { RETRY_LOOK_MAX = 5000, RETRY_BYTES_MAX = 16 * 1024 * 1024 }; /* of one commit */
 
 /* ---- life ---- */
@@ -27,6 +28,7 @@ struct part *part_new(const struct part_options *options)
         .prefix = BYTES(PART_PREFIX),
         .error = "keys that begin with " PART_PREFIX
                  " belong to partitions: they can be read, and only PART.* commands change them"};
+    part->may_drop = true; /* from before the start */
     part->packer = packer_new(part);
     return part;
 }
@@ -420,25 +422,45 @@ enum rc part_delete(struct part_job *job, int64_t id, bool *ret_done, struct err
     return rc;
 }
 
-/* All cold ones are asked for before the first is removed. */
-enum rc part_drop(struct part_job *job, struct err *err)
+/* Some batches; all that are cold are asked for before the first is removed. */
+static enum rc batches_drop(struct part_job *job, bool *ret_more, struct err *err)
 {
     struct batch_row row;
     bool cold = false;
     int64_t from = 0;
-    enum rc rc;
-    while ((rc = batch_from(job, from, &row, err)) == RC_OK) {
-        rc = cold ? batch_want(job, &row, err) : batch_remove(job, &row, err);
+    enum rc rc = RC_OK;
+    *ret_more = true;
+    for (size_t i = 0; i < DROP_STEP; i++) {
+        rc = batch_from(job, from, &row, err);
+        if (rc == RC_OK)
+            rc = cold ? batch_want(job, &row, err) : batch_forget(job, &row, err);
         cold = cold || rc == RC_COLD;
         if (rc != RC_OK && rc != RC_COLD)
-            return rc;
-        if (row.min_id == INT64_MAX)
+            break;
+        *ret_more = row.min_id < INT64_MAX;
+        if (!*ret_more)
             break;
         from = row.min_id + 1;
     }
+    *ret_more = *ret_more && rc != RC_NOT_FOUND;
     if (cold)
         return RC_COLD;
-    return rc == RC_OK || rc == RC_NOT_FOUND ? job_remove(job, err) : rc;
+    return rc == RC_NOT_FOUND ? RC_OK : rc;
+}
+
+enum rc part_drop(struct part_job *job, bool *ret_more, struct err *err)
+{
+    enum rc rc = RC_OK;
+    if (!job->dropping)
+        rc = job_empty(job, err);
+    if (rc == RC_OK)
+        rc = batches_drop(job, ret_more, err);
+    if (rc != RC_OK)
+        return rc;
+    if (!*ret_more)
+        return job_remove(job, err);
+    packer_drop(job->part->packer, job);
+    return job_save(job, err);
 }
 
 enum rc part_pause(struct part_job *job, bool paused, struct err *err)

@@ -133,7 +133,9 @@ enum rc part_retry_all(struct part_job *job, int64_t *from, uint64_t *count, boo
                        struct err *err) NODISCARD;
 /* Takes an active one out; *ret_done false: there is none. */
 enum rc part_delete(struct part_job *job, int64_t id, bool *ret_done, struct err *err) NODISCARD;
-enum rc part_drop(struct part_job *job, struct err *err) NODISCARD; /* and everything of the job */
+/* The job, which was opened for JOB_DROP, and everything of it. It is gone for everybody with the
+ * first commit; *ret_more: call it again, there are batches left. */
+enum rc part_drop(struct part_job *job, bool *ret_more, struct err *err) NODISCARD;
 enum rc part_pause(struct part_job *job, bool paused, struct err *err) NODISCARD;
 
 /* ---- the archive ---- */

@@ -7,6 +7,7 @@
 #include "partition/idwalk.h"
 #include "partition/part_int.h"
 #include "support/kv_fix.h"
+#include "support/kv_keys.h"
 #include "test.h"
 #include "types/hash.h"
 #include "types/string.h"
@@ -397,6 +398,67 @@ TEST(rows_that_are_damaged_are_told_by_key_and_field)
         ASSERT_TRUE(strstr(fix.kv.err.text, "j") != NULL);
         fix_done(&fix);
     }
+}
+
+TEST(a_record_in_another_state_than_the_counts_say_is_found)
+{
+    struct fix fix;
+    fix_init(&fix);
+    struct call call = {.fix = &fix, .worker = "w", .count = 2};
+    must(&fix, kv_fix_run(&fix.kv, run_alloc, &call));
+    must(&fix, census(&fix, true, &call));
+    ASSERT_EQ(part_census_result(call.census).problem_count, 0);
+    part_census_free(call.census);
+    const char failed[] =
+        "{\"partition_id\":2,\"min_id\":2,\"max_id\":2,\"worker_id\":\"w\","
+        "\"last_heartbeat\":null,\"status\":\"failed\",\"updated_at\":\"2026-11-17T02:00:00Z\","
+        "\"options\":null,\"version\":1,\"error\":\"\",\"created_at\":\"2026-11-17T02:00:00Z\","
+        "\"fence\":0,\"attempts\":0,\"duration_ms\":null}";
+    struct row row = {"elk:{j}:partitions", "2", failed};
+    must(&fix, kv_fix_run(&fix.kv, run_row, &row));
+    must(&fix, census(&fix, true, &call));
+    struct part_census_result result = part_census_result(call.census);
+    ASSERT_EQ(result.problem_count, 1);
+    ASSERT_TRUE(strstr(result.problem[0], "counts by state") != NULL);
+    part_census_free(call.census);
+    fix_done(&fix);
+}
+
+/* ---- dropping ---- */
+
+static enum rc run_drop(struct kv_fix *kv, void *arg)
+{
+    struct call *call = arg;
+    struct part_job job;
+    enum rc rc = job_open(call->fix->part, kv->ns, BYTES("j"), JOB_DROP, &job, &kv->err);
+    return rc == RC_OK ? part_drop(&job, &call->flag, &kv->err) : rc;
+}
+
+TEST(a_job_that_is_being_dropped_is_gone_and_is_dropped_to_the_end)
+{
+    struct fix fix;
+    fix_init(&fix);
+    fix.part->limits.batch = 2;
+    complete(&fix, 1200, 1200);
+    compact(&fix);
+    struct call call = {.fix = &fix, .id = 3, .count = 2000};
+    must(&fix, kv_fix_run(&fix.kv, run_drop, &call));
+    ASSERT_TRUE(call.flag);
+    part_free(fix.part); /* as a kill leaves it: nothing but rows */
+    part_begin(&fix);
+    struct listing listing = {.fix = &fix, .list = {.archived = true, .count = 1}};
+    ASSERT_RC(kv_fix_run(&fix.kv, run_list, &listing), RC_REPLY); /* NOJOB */
+    ASSERT_RC(kv_fix_run(&fix.kv, run_alloc, &call), RC_BUSY);
+    size_t steps = 1;
+    for (; call.flag; steps++)
+        must(&fix, kv_fix_run(&fix.kv, run_drop, &call));
+    ASSERT_EQ(steps, 3); /* 600 batches */
+    ASSERT_RC(kv_fix_run(&fix.kv, run_drop, &call), RC_REPLY);
+    ASSERT_FALSE(kv_has(&fix.kv, "elk:{j}:completed:index"));
+    ASSERT_FALSE(kv_has(&fix.kv, "elk:{j}:completed:batch:600"));
+    ASSERT_FALSE(kv_has(&fix.kv, "elk:{}:jobs"));
+    must(&fix, kv_fix_run(&fix.kv, run_alloc, &call));
+    fix_done(&fix);
 }
 
 /* ---- cold rows ---- */
