@@ -59,7 +59,8 @@ enum rc fs_entry_decode(struct bytes value, struct fs_entry *ret_entry, struct e
         return err_set(err, RC_CORRUPT, "an inode's entry has unknown flags %02x%02x", entry.flags,
                        from[47]);
     if (entry.parent >= FS_ID_END || entry.size > INT64_MAX ||
-        entry.block_size > FS_BLOCK_BYTES_MAX)
+        entry.block_size > FS_BLOCK_BYTES_MAX ||
+        (entry.block_size > 0 && entry.size > entry.block_size * FS_BLOCKS_MAX))
         return err_set(err, RC_CORRUPT, "an inode's entry has a parent or a size out of range");
     if (entry.name.len == 0 ? entry.parent != 0 : fs_name_check(entry.name, err) != RC_OK)
         return err_set(err, RC_CORRUPT, "an inode's entry has a name that can not be");

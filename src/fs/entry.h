@@ -50,6 +50,8 @@ enum fs_flags { /* on disk: append, never renumber */
 #define FS_ID_ROOT UINT64_C(1)
 #define FS_ID_FIRST UINT64_C(2)
 #define FS_ID_END (UINT64_C(1) << 40) /* a block's id is inode << 24 | index */
+/* An inode this far above next_id was not made by us: it would take as many others to get there. */
+#define FS_ID_GAP (UINT64_C(1) << 36)
 #define FS_BLOCKS_MAX (UINT64_C(1) << 24)
 #define FS_BLOCK_BYTES_MAX (UINT64_C(1) << 38)
 #define FS_BLOCK_BYTES_DEFAULT (UINT64_C(64) << 20)

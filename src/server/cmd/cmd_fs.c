@@ -290,20 +290,25 @@ enum rc cmd_fs_mstat(struct cmd_ctx *ctx)
     return cold;
 }
 
+enum rc cmd_fs_count_arg(struct cmd_ctx *ctx, size_t arg, int64_t *ret_count)
+{
+    return cmd_int_range(ctx, arg, 1, FS_PAGE_COUNT_MAX, "COUNT is a number from 1 to 10000",
+                         ret_count);
+}
+
 /* FROM and COUNT; what else there is, is at the caller. */
 static enum rc blocks_args(struct cmd_ctx *ctx, int64_t *ret_from, int64_t *ret_count)
 {
     enum rc rc = RC_OK;
     *ret_from = 0;
-    *ret_count = 1000;
+    *ret_count = CMD_FS_PAGE_COUNT;
     for (size_t i = 2; rc == RC_OK && i < ctx->argc; i += 2) {
         if (i + 1 == ctx->argc)
             return cmd_syntax_error(ctx);
         if (cmd_arg_is(ctx->argv[i], "FROM"))
             rc = cmd_int_range(ctx, i + 1, 0, INT64_MAX, NULL, ret_from);
         else if (cmd_arg_is(ctx->argv[i], "COUNT"))
-            rc = cmd_int_range(ctx, i + 1, 1, FS_LIST_COUNT_MAX,
-                               "COUNT is a number from 1 to 100000", ret_count);
+            rc = cmd_fs_count_arg(ctx, i + 1, ret_count);
         else
             return cmd_syntax_error(ctx);
     }
@@ -333,7 +338,7 @@ enum rc cmd_fs_blocks(struct cmd_ctx *ctx)
     for (uint64_t i = first; i < end; i++) {
         uint64_t left = stat.entry.size - i * stat.entry.block_size;
         resp_add_array(ctx->reply, 2);
-        resp_add_int(ctx->reply, (int64_t)fs_block_id(stat.id, i));
+        resp_add_uint(ctx->reply, fs_block_id(stat.id, i));
         resp_add_int(ctx->reply,
                      (int64_t)(left < stat.entry.block_size ? left : stat.entry.block_size));
     }
