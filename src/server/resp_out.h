@@ -48,3 +48,5 @@ size_t resp_open(const struct resp_out *out);
 void resp_close_array(struct resp_out *out, size_t mark, size_t count);
 void resp_close_map(struct resp_out *out, size_t mark, size_t count);
 void resp_close_set(struct resp_out *out, size_t mark, size_t count);
+/* A cursor and an array: what SCAN and its kin answer. */
+void resp_close_page(struct resp_out *out, size_t mark, int64_t cursor, size_t count);

@@ -38,6 +38,20 @@ TEST(a_reply_over_its_limit_is_remembered)
     resp_out_done(&out);
 }
 
+TEST(a_page_has_its_cursor_in_front_of_what_was_written_before)
+{
+    struct resp_out out;
+    resp_out_init(&out, TEXT_BYTES_MAX);
+    resp_add_status(&out, "OK");
+    size_t mark = resp_open(&out);
+    resp_add_bulk(&out, BYTES("a"));
+    resp_add_bulk(&out, BYTES("b"));
+    resp_close_page(&out, mark, INT64_MAX, 2);
+    ASSERT_BYTES(buf_bytes(&out.buf), BYTES("+OK\r\n*2\r\n$19\r\n9223372036854775807\r\n"
+                                            "*2\r\n$1\r\na\r\n$1\r\nb\r\n"));
+    resp_out_done(&out);
+}
+
 static void all_kinds(struct resp_out *out)
 {
     resp_add_map(out, 1);
