@@ -12,6 +12,7 @@
 enum fs_finding_kind {                      /* in the order in which they are healed */
                        FS_FOUND_NEXT_ID,    /* id: what it has to be at least */
                        FS_FOUND_DICTIONARY, /* id: its key */
+                       FS_FOUND_FAR,        /* an inode whose id no server of ours has given */
                        FS_FOUND_EDGE,       /* damaged, or it and its inode do not fit */
                        FS_FOUND_BELOW,      /* an edge below something that is no directory */
                        FS_FOUND_INODE,  /* damaged, or no edge leads to it, or an owner that is not

@@ -32,8 +32,8 @@ struct reading { /* in progress */
     struct dir *dir;         /* in order of ids */
     size_t dir_count, dir_cap;
     struct sum inodes, edges;
-    uint64_t id_max, next_id;
-    bool has_next_id, next_id_damaged;
+    uint64_t next_id, id_max; /* what the row says, 0: it says nothing; the highest of inodes */
+    bool next_id_damaged, has_far;
     uint64_t below; /* the parent of the last edge, and whether it is a directory */
     bool below_is_dir;
 };
@@ -154,8 +154,7 @@ static void special_read(struct reading *reading, uint64_t key, struct bytes val
     struct fs_dict dict;
     struct err why;
     if (key == FS_KEY_NEXT_ID) {
-        reading->has_next_id = fs_next_id_decode(value, &reading->next_id, &why) == RC_OK;
-        reading->next_id_damaged = !reading->has_next_id;
+        reading->next_id_damaged = reading->next_id == 0;
     } else if (key == FS_KEY_OWNERS || key == FS_KEY_GROUPS) {
         if (fs_dict_open(value, &dict, &why) != RC_OK)
             found(reading, FS_FOUND_DICTIONARY, key, BYTES(""), why.text);
@@ -171,6 +170,19 @@ static void dir_add(struct reading *reading, uint64_t id, uint64_t parent)
         reading->dir = mem_realloc(reading->dir, reading->dir_cap * sizeof *reading->dir);
     }
     reading->dir[reading->dir_count++] = (struct dir){.id = id, .parent = parent};
+}
+
+/* Ids come in order. One far above next_id, and above all others, is not believed: next_id would
+ * follow it, and leave no ids to give. */
+static bool is_far(struct reading *reading, uint64_t id)
+{
+    uint64_t known = reading->id_max > reading->next_id ? reading->id_max : reading->next_id;
+    if (id >= FS_ID_GAP && id - FS_ID_GAP > known) {
+        reading->has_far = true;
+        return true;
+    }
+    reading->id_max = id;
+    return false;
 }
 
 static enum rc inode_read(struct reading *reading, struct bytes key, struct bytes value,
@@ -191,11 +203,13 @@ static enum rc inode_read(struct reading *reading, struct bytes key, struct byte
         return RC_OK;
     }
     seen->inodes++;
-    reading->id_max = id > reading->id_max ? id : reading->id_max;
+    bool far = is_far(reading, id);
     if (fs_entry_decode(value, &entry, &why) != RC_OK) {
         found(reading, FS_FOUND_INODE, id, BYTES(""), why.text);
         return RC_OK;
     }
+    if (far)
+        found(reading, FS_FOUND_FAR, id, BYTES(""), "its id is far above those that were given");
     if (entry.owner > reading->owners || entry.group > reading->groups)
         found(reading, FS_FOUND_INODE, id, BYTES(""), "an owner or a group that is not known");
     if (id == FS_ID_ROOT) {
@@ -334,23 +348,47 @@ static void circles_find(struct reading *reading)
 
 /* ---- all of it ---- */
 
-static enum rc dict_count(struct reading *reading, uint64_t which, unsigned *ret_count,
-                          struct err *err)
+/* A row of the space of inodes that is none, into source->value; empty if it is not there. */
+static enum rc special_get(struct fs_source *source, uint64_t which, struct err *err)
 {
-    struct fs_source *source = reading->source;
     struct fs_key key = fs__key(which);
-    struct fs_dict dict = {0};
-    struct err why;
     source->key.len = source->value.len = 0;
     if (!space_key_add(source->spaces, SPACE_INODE, bytes_of(key.bytes, FS_ID_BYTES), BYTES(""),
                        &source->key))
         return err_set(err, RC_NOMEM, "could not allocate memory for a key");
     enum rc rc = source->engine->ops->get(source->engine, source->view, buf_bytes(&source->key),
                                           ENGINE_TIER_ALL, &source->value, err);
-    if (rc == RC_OK && fs_dict_open(buf_bytes(&source->value), &dict, &why) != RC_OK)
+    return rc == RC_NOT_FOUND ? RC_OK : rc;
+}
+
+static enum rc dict_count(struct reading *reading, uint64_t which, unsigned *ret_count,
+                          struct err *err)
+{
+    struct fs_dict dict = {0};
+    struct err why;
+    enum rc rc = special_get(reading->source, which, err);
+    if (rc == RC_OK && fs_dict_open(buf_bytes(&reading->source->value), &dict, &why) != RC_OK)
         dict.count = FS_DICT_NAMES_MAX; /* a finding of its own */
     *ret_count = dict.count;
-    return rc == RC_NOT_FOUND ? RC_OK : rc;
+    return rc;
+}
+
+static enum rc next_id_look(struct reading *reading, struct err *err)
+{
+    struct err why;
+    enum rc rc = special_get(reading->source, FS_KEY_NEXT_ID, err);
+    if (rc == RC_OK &&
+        fs_next_id_decode(buf_bytes(&reading->source->value), &reading->next_id, &why) != RC_OK)
+        reading->next_id = 0;
+    return rc;
+}
+
+/* The row is behind the ids that are used, or is not there. */
+static bool next_id_is_wrong(const struct reading *reading)
+{
+    if (reading->next_id > 0)
+        return reading->next_id <= reading->id_max;
+    return reading->next_id_damaged || reading->has_far || reading->id_max >= FS_ID_FIRST;
 }
 
 static bool sums_differ(const struct reading *reading)
@@ -384,6 +422,8 @@ static enum rc all_read(struct reading *reading, struct err *err)
     if (rc == RC_OK)
         rc = dict_count(reading, FS_KEY_GROUPS, &reading->groups, err);
     if (rc == RC_OK)
+        rc = next_id_look(reading, err);
+    if (rc == RC_OK)
         rc = rows_read(reading, SPACE_INODE, inode_read, err);
     if (rc == RC_OK)
         rc = rows_read(reading, SPACE_EDGE, edge_read, err);
@@ -395,8 +435,7 @@ static enum rc all_read(struct reading *reading, struct err *err)
     if (rc != RC_OK)
         return rc;
     circles_find(reading);
-    if (reading->has_next_id ? reading->next_id <= reading->id_max
-                             : reading->next_id_damaged || reading->id_max >= FS_ID_FIRST)
+    if (next_id_is_wrong(reading))
         found(reading, FS_FOUND_NEXT_ID, reading->id_max + 1, BYTES(""), "ids would be used twice");
     return RC_OK;
 }

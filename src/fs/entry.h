@@ -50,6 +50,8 @@ enum fs_flags { /* on disk: append, never renumber */
 #define FS_ID_ROOT UINT64_C(1)
 #define FS_ID_FIRST UINT64_C(2)
 #define FS_ID_END (UINT64_C(1) << 40) /* a block's id is inode << 24 | index */
+/* An inode this far above next_id was not made by us: it would take as many others to get there. */
+#define FS_ID_GAP (UINT64_C(1) << 36)
 #define FS_BLOCKS_MAX (UINT64_C(1) << 24)
 #define FS_BLOCK_BYTES_MAX (UINT64_C(1) << 38)
 #define FS_BLOCK_BYTES_DEFAULT (UINT64_C(64) << 20)
@@ -77,6 +79,8 @@ static inline bool fs_entry_is_dir(const struct fs_entry *entry)
 
 /* What the tree can hold as a name: RC_INVALID says why not. */
 enum rc fs_name_check(struct bytes name, struct err *err) NODISCARD;
+/* The same for what is known to hold no slash and no NUL. */
+enum rc fs_component_check(struct bytes name, struct err *err) NODISCARD;
 
 /* Returns the length. */
 size_t fs_entry_encode(const struct fs_entry *entry, uint8_t to[FS_ENTRY_BYTES_MAX]);

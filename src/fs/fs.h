@@ -121,8 +121,14 @@ struct fs_mount {
 };
 enum rc fs_mount(struct fs *fs, struct bytes path, struct bytes uri, struct err *err) NODISCARD;
 enum rc fs_unmount(struct fs *fs, struct bytes path, struct err *err) NODISCARD;
-/* In order of paths; fn reads nothing. */
-enum rc fs_mounts(struct fs *fs, void (*fn)(void *arg, const struct fs_mount *mount), void *arg,
+struct fs_mounts { /* a page of them, in order of paths */
+    struct fs_mount *mount;
+    size_t count;
+    bool more;
+    struct bytes next; /* more: the path that comes behind the page */
+};
+/* From the first path at or behind `from` on. */
+enum rc fs_mounts(struct fs *fs, struct bytes from, size_t count_max, struct fs_mounts *ret_mounts,
                   struct err *err) NODISCARD;
 /* The mount with the longest path that holds this one. NOTFOUND: there is none. *ret_rest: what
  * comes behind the mount, without a slash in front. */

@@ -15,6 +15,7 @@ struct heal {
     struct fs *fs;
     uint64_t now_ms;
     bool changed;
+    uint64_t far; /* ids from here on were not given by us */
 };
 
 enum look { LOOK_GONE, LOOK_DAMAGED, LOOK_GOOD };
@@ -132,7 +133,7 @@ static enum rc edge_rebuild(struct heal *heal, uint64_t parent, struct bytes nam
     enum rc rc = fs__has_children(heal->fs, id, &has, err);
     if (rc != RC_OK)
         return rc;
-    if (!has && (look == LOOK_GONE || parent == FS_ID_GRAVEYARD)) {
+    if (id >= heal->far || (!has && (look == LOOK_GONE || parent == FS_ID_GRAVEYARD))) {
         rc = edge_delete(heal, parent, name, err);
         return rc == RC_OK ? fs__entry_delete(heal->fs, id, err) : rc;
     }
@@ -194,7 +195,7 @@ static enum rc heal_below(struct heal *heal, uint64_t parent, struct bytes name,
         return rc;
     if (look == LOOK_GOOD && fs_entry_is_dir(&above))
         return RC_OK;
-    if (look != LOOK_GOOD) { /* a directory once; no edge has brought it back before */
+    if (look != LOOK_GOOD && parent < heal->far) { /* a directory; no edge has brought it back */
         entry_rebuild(heal, true, &above);
         return lost_add(heal, parent, &above, err);
     }
@@ -247,10 +248,40 @@ static enum rc damaged_heal(struct heal *heal, uint64_t id, struct err *err)
     entry_rebuild(heal, true, &entry);
     if (id == FS_ID_ROOT)
         return entry_put(heal, id, &entry, err);
-    if (has)
+    if (has && id < heal->far)
         return lost_add(heal, id, &entry, err);
     heal->changed = true;
     return fs__entry_delete(heal->fs, id, err);
+}
+
+/* An inode with an id that was not given: it takes that of the edge which stands in its place and
+ * leads nowhere, or a new one. What is below it is met again, below nothing. */
+static enum rc heal_far(struct heal *heal, uint64_t id, struct err *err)
+{
+    struct fs *fs = heal->fs;
+    struct fs_entry entry, other;
+    enum look look;
+    uint64_t child = 0, to = 0;
+    enum rc rc = entry_look(heal, id, &look, &entry, err);
+    if (rc != RC_OK || look != LOOK_GOOD || id < heal->far)
+        return rc;
+    struct bytes name = own_name(heal, id, &entry);
+    rc = fs__edge_get(fs, entry.parent, name, &child, err);
+    bool own = rc == RC_OK && child == id;
+    look = LOOK_GOOD;
+    if (rc == RC_OK && child < heal->far)
+        rc = entry_look(heal, child, &look, &other, err);
+    if (rc == RC_OK && look != LOOK_GOOD)
+        to = child;
+    else if (rc == RC_OK || rc == RC_NOT_FOUND || rc == RC_REPLY)
+        rc = fs__id_new(fs, heal->now_ms, &to, err);
+    if (rc == RC_OK && own)
+        rc = edge_delete(heal, entry.parent, name, err);
+    if (rc == RC_OK && own)
+        rc = edge_put(heal, entry.parent, own_name(heal, to, &entry), to, err);
+    if (rc == RC_OK)
+        rc = entry_put(heal, to, &entry, err);
+    return rc == RC_OK ? fs__entry_delete(fs, id, err) : rc;
 }
 
 static enum rc heal_inode(struct heal *heal, uint64_t id, struct err *err)
@@ -347,15 +378,34 @@ static enum rc heal_next_id(struct heal *heal, uint64_t least, struct err *err)
     return store_put(fs->store, fs__inode(fs, &key), BYTES(""), bytes_of(bytes, sizeof bytes), err);
 }
 
+/* Where ids are that were not given. The row is healed before all others. */
+static enum rc far_find(struct heal *heal, struct err *err)
+{
+    struct fs_key key = fs__key(FS_KEY_NEXT_ID);
+    struct bytes value;
+    struct err why;
+    uint64_t next;
+    enum rc rc = store_get(heal->fs->store, fs__inode(heal->fs, &key), BYTES(""), &value, err);
+    heal->far = FS_ID_END;
+    if (rc == RC_OK && fs_next_id_decode(value, &next, &why) == RC_OK)
+        heal->far = next + FS_ID_GAP;
+    return rc == RC_NOT_FOUND ? RC_OK : rc;
+}
+
 enum rc fs__heal(struct fs *fs, const struct fs_finding *finding, uint64_t now_ms,
                  bool *ret_changed, struct err *err)
 {
     struct heal heal = {.fs = fs, .now_ms = now_ms};
-    enum rc rc = RC_OK;
     arena_clear(&fs->arena);
+    enum rc rc = far_find(&heal, err);
+    if (rc != RC_OK)
+        return rc;
     switch (finding->kind) {
     case FS_FOUND_DICTIONARY:
         rc = heal_dictionary(&heal, finding->id, err);
+        break;
+    case FS_FOUND_FAR:
+        rc = heal_far(&heal, finding->id, err);
         break;
     case FS_FOUND_EDGE:
         rc = heal_edge(&heal, finding->id, finding->name, err);

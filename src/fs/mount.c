@@ -46,17 +46,32 @@ enum rc fs_unmount(struct fs *fs, struct bytes path, struct err *err)
     return store_delete(fs->store, fs__edges(fs, &key), path, err);
 }
 
-enum rc fs_mounts(struct fs *fs, void (*fn)(void *arg, const struct fs_mount *mount), void *arg,
+enum rc fs_mounts(struct fs *fs, struct bytes from, size_t count_max, struct fs_mounts *ret_mounts,
                   struct err *err)
 {
     CLEANUP(store_walk_done) struct store_walk walk;
     struct fs_key key = fs__key(FS_KEY_MOUNTS);
+    struct fs_mounts page = {0};
     struct fs_mount mount;
-    enum rc rc;
+    enum rc rc = RC_OK;
+    arena_clear(&fs->arena);
+    page.mount = arena_alloc_array(&fs->arena, count_max, sizeof *page.mount);
     store_walk_init(&walk, fs->store, fs__edges(fs, &key), false);
-    while ((rc = store_walk_next(&walk, &mount.path, &mount.uri, err)) == RC_OK)
-        fn(arg, &mount);
-    return rc == RC_NOT_FOUND ? RC_OK : rc;
+    if (from.len > 0)
+        rc = store_walk_seek(&walk, from, err);
+    while (rc == RC_OK && !page.more &&
+           (rc = store_walk_next(&walk, &mount.path, &mount.uri, err)) == RC_OK) {
+        page.more = page.count == count_max;
+        mount.uri = arena_copy(&fs->arena, mount.uri); /* the next read takes it */
+        if (page.more)
+            page.next = mount.path;
+        else
+            page.mount[page.count++] = mount;
+    }
+    if (rc != RC_OK && rc != RC_NOT_FOUND)
+        return rc;
+    *ret_mounts = page;
+    return RC_OK;
 }
 
 /* The path without its last component; false: it is the root. */

@@ -241,7 +241,7 @@ struct bytes part_batch_name(const struct part_batch *batch, size_t worker_index
     return BYTES("");
 }
 
-/* ---- one record ---- */
+/* ---- some records ---- */
 
 static enum rc texts_unpack(struct part_batch *batch, struct err *err)
 {
@@ -277,17 +277,6 @@ static enum rc text_get(struct part_batch *batch, int64_t code, struct bytes *re
         return damaged("end of a text", err);
     *ret_text = bytes_of(batch->text.ptr + start, (size_t)(end - start));
     return RC_OK;
-}
-
-static int64_t min_get(const struct part_batch *batch, size_t position, int64_t id)
-{
-    if (batch->min_mode == MIN_CHAIN)
-        return wrap_add(wrap_add(batch->min_first, (int64_t)position),
-                        column_sum(batch->column[PART_COLUMN_SPAN], position));
-    int64_t min_id = column_get(batch->column[PART_COLUMN_MIN], position);
-    if (batch->min_mode == MIN_BY_ID)
-        min_id = wrap_add(min_id, wrap_mul(batch->min_factor, id));
-    return min_id;
 }
 
 struct codes { /* one record as its columns have it */
@@ -341,31 +330,74 @@ static enum rc codes_to_record(struct part_batch *batch, const struct codes *cod
     return rc;
 }
 
+/* Their min ids, from what the column has, or from the spans before. */
+static void mins_get(const struct part_batch *batch, const uint32_t *position, size_t count,
+                     const int64_t *id, int64_t *min_id)
+{
+    if (batch->min_mode == MIN_CHAIN) {
+        column_sums(batch->column[PART_COLUMN_SPAN], position, count, min_id);
+        for (size_t i = 0; i < count; i++)
+            min_id[i] = wrap_add(min_id[i], wrap_add(batch->min_first, (int64_t)position[i]));
+        return;
+    }
+    for (size_t i = 0; i < count && batch->min_mode == MIN_BY_ID; i++)
+        min_id[i] =
+            wrap_add(min_id[i], wrap_mul(batch->min_factor, wrap_add(batch->frame.id_min, id[i])));
+}
+
+static enum rc some_read(struct part_batch *batch, const uint32_t *position, size_t count,
+                         struct part_record *records, struct err *err)
+{
+    int64_t value[PART_COLUMN_TEXT_ENDS][PART_READ_PART];
+    for (int i = 0; i < PART_COLUMN_TEXT_ENDS; i++)
+        if (batch->column[i] && i != PART_COLUMN_FIRST && i != PART_COLUMN_UPDATED)
+            column_gather(batch->column[i], position, count, value[i]);
+    mins_get(batch, position, count, value[PART_COLUMN_ID], value[PART_COLUMN_MIN]);
+    part__updated_gather(batch, position, count, value[PART_COLUMN_WORKER],
+                         value[PART_COLUMN_UPDATED]);
+    for (size_t i = 0; i < count; i++) {
+        struct codes codes = {
+            .id = wrap_add(batch->frame.id_min, value[PART_COLUMN_ID][i]),
+            .span = value[PART_COLUMN_SPAN][i],
+            .min_id = value[PART_COLUMN_MIN][i],
+            .worker = value[PART_COLUMN_WORKER][i],
+            .status = value[PART_COLUMN_STATUS][i],
+            .duration = value[PART_COLUMN_DURATION][i],
+            .updated = value[PART_COLUMN_UPDATED][i],
+            .created = value[PART_COLUMN_CREATED][i],
+            .version = value[PART_COLUMN_VERSION][i],
+            .fence = value[PART_COLUMN_FENCE][i],
+            .attempts = value[PART_COLUMN_ATTEMPTS][i],
+            .error = value[PART_COLUMN_ERROR][i],
+            .options = value[PART_COLUMN_OPTIONS][i],
+        };
+        enum rc rc = codes_to_record(batch, &codes, &records[i], err);
+        if (rc != RC_OK)
+            return rc;
+    }
+    return RC_OK;
+}
+
+enum rc part_batch_read(struct part_batch *batch, const uint32_t *position, size_t count,
+                        struct part_record *records, struct err *err)
+{
+    ASSERT(count == 0 || position[count - 1] < batch->frame.count);
+    for (size_t i = 0; batch->records && i < count; i++)
+        records[i] = batch->records[position[i]];
+    for (size_t i = 0; !batch->records && i < count; i += PART_READ_PART) {
+        size_t part = count - i < PART_READ_PART ? count - i : PART_READ_PART;
+        enum rc rc = some_read(batch, position + i, part, records + i, err);
+        if (rc != RC_OK)
+            return rc;
+    }
+    return RC_OK;
+}
+
 enum rc part_batch_get(struct part_batch *batch, size_t position, struct part_record *ret_record,
                        struct err *err)
 {
-    const struct column *const *column = batch->column;
-    ASSERT(position < batch->frame.count);
-    if (batch->records) {
-        *ret_record = batch->records[position];
-        return RC_OK;
-    }
-    struct codes codes = {
-        .id = wrap_add(batch->frame.id_min, column_get(column[PART_COLUMN_ID], position)),
-        .span = column_get(column[PART_COLUMN_SPAN], position),
-        .worker = column_get(column[PART_COLUMN_WORKER], position),
-        .status = column_get(column[PART_COLUMN_STATUS], position),
-        .duration = column_get(column[PART_COLUMN_DURATION], position),
-        .updated = part__updated_get(batch, position),
-        .created = column_get(column[PART_COLUMN_CREATED], position),
-        .version = column_get(column[PART_COLUMN_VERSION], position),
-        .fence = column_get(column[PART_COLUMN_FENCE], position),
-        .attempts = column_get(column[PART_COLUMN_ATTEMPTS], position),
-        .error = column_get(column[PART_COLUMN_ERROR], position),
-        .options = column_get(column[PART_COLUMN_OPTIONS], position),
-    };
-    codes.min_id = min_get(batch, position, codes.id);
-    return codes_to_record(batch, &codes, ret_record, err);
+    uint32_t one = (uint32_t)position;
+    return part_batch_read(batch, &one, 1, ret_record, err);
 }
 
 /* ---- all records ---- */
@@ -379,7 +411,10 @@ static enum rc block_decode(struct part_batch *batch, size_t from, size_t count,
         if (batch->column[i] && i != PART_COLUMN_FIRST && i != PART_COLUMN_UPDATED)
             column_read(batch->column[i], from, count, value[i]);
     part__updated_read(batch, from, count, last, value[PART_COLUMN_UPDATED]);
-    int64_t chain = batch->min_mode == MIN_CHAIN ? min_get(batch, from, 0) : 0;
+    int64_t chain = 0;
+    uint32_t first = (uint32_t)from;
+    if (batch->min_mode == MIN_CHAIN)
+        mins_get(batch, &first, 1, NULL, &chain);
     for (size_t i = 0; i < count; i++) {
         struct codes codes = {
             .id = wrap_add(batch->frame.id_min, value[PART_COLUMN_ID][i]),

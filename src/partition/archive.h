@@ -65,6 +65,10 @@ struct bytes part_batch_name(const struct part_batch *batch, size_t worker_index
 /* The position has to be below the count. */
 enum rc part_batch_get(struct part_batch *batch, size_t position, struct part_record *ret_record,
                        struct err *err) NODISCARD;
+/* Those at ascending positions, which costs much less than one after the other. On failure records
+ * may have been written. */
+enum rc part_batch_read(struct part_batch *batch, const uint32_t *position, size_t count,
+                        struct part_record *records, struct err *err) NODISCARD;
 /* The first position of a partition id; false: it is not in the batch. */
 bool part_batch_find(const struct part_batch *batch, int64_t id, size_t *ret_position);
 /* All records in order; texts are copied into the arena, so they outlive the batch. */

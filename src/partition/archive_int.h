@@ -80,6 +80,7 @@ enum part_column { /* in the order of the body */
                    PART_COLUMN_TEXT_ENDS,
 };
 enum { PART_WORKER_BLOCK = 512 }; /* UPDATED_BY_WORKER begins anew */
+enum { PART_READ_PART = 64 };     /* records read at once by part_batch_read() */
 enum { PART_COLUMN_COUNT = 15, PART_POOL = 4 * PART_COLUMN_COUNT };
 
 struct part_batch {
@@ -121,8 +122,10 @@ enum rc part__rows_encode(const struct part_record *records, struct frame *frame
                           const struct part_encode_options *options, struct buf *to,
                           struct err *err) NODISCARD;
 enum rc part__rows_open(struct part_batch *batch, struct err *err) NODISCARD;
-/* updated_at - base time of one record. */
-int64_t part__updated_get(const struct part_batch *batch, size_t position);
+/* updated_at - base time of some records, at ascending positions; `worker` is what the column of
+ * workers has there. */
+void part__updated_gather(const struct part_batch *batch, const uint32_t *position, size_t count,
+                          const int64_t *worker, int64_t *to);
 /* The same of records [from, from + count), which lie between two sync points. `last` has a place
  * for every worker: with UPDATED_BY_WORKER blocks are read in order from the start of their 512.
  */

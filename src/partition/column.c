@@ -456,6 +456,131 @@ size_t column_lower_bound(const struct column *column, int64_t value)
     return start + lower_bound_in(part, count, value);
 }
 
+/* ---- some values, at ascending indexes ---- */
+
+static void rice_gather(const struct column *column, const uint32_t *index, size_t count,
+                        int64_t *to)
+{
+    size_t at = 0;
+    uint64_t bit = 0; /* where the code of `at` begins */
+    for (size_t i = 0; i < count; i++) {
+        if (index[i] / COLUMN_SAMPLE != at / COLUMN_SAMPLE)
+            bit = rice_start(column, index[i]);
+        else
+            bit = ones_skip(column->high, bit, index[i] - at);
+        uint64_t end = ones_skip(column->high, bit, 1);
+        uint64_t upper = end > bit ? (end - 1 - bit) << column->width : 0;
+        uint64_t low = bits_get(column->data, (uint64_t)index[i] * column->width, column->width);
+        to[i] = wrap_add(column->base, (int64_t)(upper | low));
+        at = (size_t)index[i] + 1;
+        bit = end;
+    }
+}
+
+struct part_of { /* some values of an ascending column, for who asks for ascending ones */
+    const struct column *column;
+    size_t start, count;
+    int64_t value[COLUMN_SYNC];
+};
+
+/* The index of the first value that is at least this; the column's count: there is none. */
+static size_t part_find(struct part_of *part, int64_t value)
+{
+    if (part->count == 0 || part->value[part->count - 1] < value) {
+        if (part->count > 0 && part->start + part->count == part->column->count)
+            return part->column->count;
+        bool all = part->count == 0 && part->column->count <= COLUMN_SYNC;
+        part->start = all ? 0 : column_lower_bound(part->column, value);
+        size_t left = part->column->count - part->start;
+        if (left == 0)
+            return part->column->count;
+        part->count = left < COLUMN_SYNC ? left : COLUMN_SYNC;
+        column_read(part->column, part->start, part->count, part->value);
+    }
+    size_t at = lower_bound_in(part->value, part->count, value);
+    return at < part->count ? part->start + at : part->column->count;
+}
+
+static void runs_gather(const struct column *column, const uint32_t *index, size_t count,
+                        int64_t *to)
+{
+    struct part_of ends = {.column = column->child[1]};
+    for (size_t i = 0; i < count; i++) {
+        size_t run = part_find(&ends, (int64_t)index[i] + 1);
+        to[i] = run < column->child_count ? column_get(column->child[0], run) : 0;
+    }
+}
+
+static void patch_gather(const struct column *column, const uint32_t *index, size_t count,
+                         int64_t *to)
+{
+    struct part_of positions = {.column = column->child[1]};
+    column_gather(column->child[0], index, count, to);
+    for (size_t i = 0; i < count; i++) {
+        size_t found = part_find(&positions, index[i]);
+        if (found < column->child_count &&
+            positions.value[found - positions.start] == (int64_t)index[i])
+            to[i] = column_get(column->child[2], found);
+    }
+}
+
+static void inner_gather(const struct column *column, const uint32_t *index, size_t count,
+                         int64_t *to)
+{
+    switch ((enum column_kind)column->kind) {
+    case COLUMN_CONST:
+        inner_read(column, 0, count, to);
+        return;
+    case COLUMN_BITS:
+        for (size_t i = 0; i < count; i++)
+            to[i] = wrap_add(
+                column->base,
+                (int64_t)bits_get(column->data, (uint64_t)index[i] * column->width, column->width));
+        return;
+    case COLUMN_RADIX:
+        for (size_t i = 0; i < count; i++)
+            radix_read(column, index[i], 1, &to[i]);
+        return;
+    case COLUMN_RICE:
+        rice_gather(column, index, count, to);
+        return;
+    case COLUMN_RUNS:
+        runs_gather(column, index, count, to);
+        return;
+    case COLUMN_PATCH:
+        patch_gather(column, index, count, to);
+        return;
+    case COLUMN_DICT:
+        column_gather(column->child[1], index, count, to);
+        for (size_t i = 0; i < count; i++) {
+            uint64_t code = (uint64_t)to[i];
+            to[i] = code < column->child_count ? column_get(column->child[0], (size_t)code) : 0;
+        }
+        return;
+    }
+}
+
+void column_gather(const struct column *column, const uint32_t *index, size_t count, int64_t *to)
+{
+    int64_t block[COLUMN_SYNC];
+    ASSERT(count == 0 || index[count - 1] < column->count);
+    if (column->transform == COLUMN_PLAIN || column->transform == COLUMN_LINEAR) {
+        inner_gather(column, index, count, to);
+        if (column->transform == COLUMN_LINEAR)
+            for (size_t i = 0; i < count; i++)
+                to[i] = wrap_add(to[i], column_slope_at(column->slope, index[i]));
+        return;
+    }
+    for (size_t i = 0; i < count;) { /* deltas have to be summed up, but once a block */
+        size_t first = index[i], last = i;
+        while (last + 1 < count && index[last + 1] / COLUMN_SYNC == first / COLUMN_SYNC)
+            last++;
+        column_read(column, first, index[last] - first + 1, block);
+        for (; i <= last; i++)
+            to[i] = block[index[i] - first];
+    }
+}
+
 /* ---- sums ---- */
 
 bool column_sums_quickly(const struct column *column)
@@ -468,27 +593,29 @@ bool column_sums_quickly(const struct column *column)
            column->child[0]->transform == COLUMN_PLAIN;
 }
 
-int64_t column_sum(const struct column *column, size_t index)
+void column_sums(const struct column *column, const uint32_t *index, size_t count, int64_t *to)
 {
     int64_t position[COLUMN_SYNC], value[COLUMN_SYNC];
+    bool patched = column->kind == COLUMN_PATCH;
+    int64_t usual = patched ? column->child[0]->base : column->base, extra = 0;
+    size_t done = 0;
     ASSERT(column_sums_quickly(column));
-    if (column->kind == COLUMN_CONST)
-        return wrap_mul(column->base, (int64_t)index);
-
-    int64_t usual = column->child[0]->base, sum = wrap_mul(usual, (int64_t)index);
-    for (size_t at = 0; at < column->child_count; at += COLUMN_SYNC) {
+    for (size_t at = 0; patched && done < count && at < column->child_count; at += COLUMN_SYNC) {
         size_t part = column->child_count - at;
         if (part > COLUMN_SYNC)
             part = COLUMN_SYNC;
         column_read(column->child[1], at, part, position);
         column_read(column->child[2], at, part, value);
         for (size_t i = 0; i < part; i++) {
-            if ((uint64_t)position[i] >= index)
-                return sum;
-            sum = wrap_add(sum, wrap_sub(value[i], usual));
+            for (; done < count && (uint64_t)position[i] >= index[done]; done++)
+                to[done] = extra;
+            extra = wrap_add(extra, wrap_sub(value[i], usual));
         }
     }
-    return sum;
+    for (; done < count; done++)
+        to[done] = extra;
+    for (size_t i = 0; i < count; i++)
+        to[i] = wrap_add(to[i], wrap_mul(usual, (int64_t)index[i]));
 }
 
 /* ---- checking ---- */

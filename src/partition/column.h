@@ -82,12 +82,16 @@ struct column *column_open(struct column_pool *pool, const uint8_t **from, const
                            size_t count);
 void column_read(const struct column *column, size_t from, size_t count, int64_t *to);
 int64_t column_get(const struct column *column, size_t index);
+/* Values at ascending indexes: what lies between them is passed over, not read. */
+void column_gather(const struct column *column, const uint32_t *index, size_t count, int64_t *to);
 /* Of an ascending column: the first index whose value is at least this. */
 size_t column_lower_bound(const struct column *column, int64_t value);
 /* Positions and ends ascend, codes are in the dictionary, samples are right: what opening leaves
  * out because the frame's checksum vouches for it. One value read alone is then the one of a run.
  */
 bool column_check(const struct column *column);
-/* Sum of the values before an index; quick for CONST and PATCH over it. */
-int64_t column_sum(const struct column *column, size_t index);
+/* Sums of the values before each of ascending indexes, if that is quick: of CONST and PATCH over
+ * it.
+ */
 bool column_sums_quickly(const struct column *column);
+void column_sums(const struct column *column, const uint32_t *index, size_t count, int64_t *to);

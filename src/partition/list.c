@@ -9,10 +9,11 @@
 #include "base/banned.h"
 
 enum {
-    LIST_LOOK_ROWS = 20000,  /* of partitions and completed, looked at for one page */
-    LIST_LOOK_BATCHES = 100, /* opened for one page */
-    LIST_LOOK_INDEX = 2000,  /* rows of the index, passed over for one page */
-    SCAN_POSITIONS = 256,
+    LIST_LOOK_ROWS = 20000,        /* of partitions and completed, looked at for one page */
+    LIST_LOOK_BATCHES = 100,       /* opened for one page */
+    LIST_LOOK_INDEX = 2000,        /* rows of the index, passed over for one page */
+    LIST_BYTES = 16 * 1024 * 1024, /* of JSON, read or written for one page */
+    READ_MAX = 64,                 /* records read at once */
     HASH_SOURCES = 2,
 };
 
@@ -80,9 +81,10 @@ struct packed { /* the batches, in order of ids */
     struct batch_row row;
     struct part_batch *batch;
     struct part_filter filter;
-    size_t scan_at, count, next;
-    struct part_record record; /* the next one, if it is in the batch */
-    uint32_t position[SCAN_POSITIONS];
+    size_t scan_at, count, next; /* record[next] to record[count - 1] are still to be shown */
+    struct part_record record[READ_MAX];
+    uint32_t worker; /* the last one that was shown, and its name */
+    struct bytes worker_name;
 };
 
 struct page {
@@ -91,7 +93,7 @@ struct page {
     part_show_fn *show;
     void *arg;
     uint64_t shown;
-    size_t looked, opened, passed;
+    size_t looked, opened, passed, bytes;
     struct source source[HASH_SOURCES];
     size_t source_count;
     struct packed packed;
@@ -121,6 +123,7 @@ static enum rc source_next(struct source *source, struct page *page, struct err 
     enum rc rc = idwalk_next(&source->walk, &source->id, &json, err);
     source->has = rc == RC_OK && source->id <= page->list->id_max;
     page->looked++;
+    page->bytes += rc == RC_OK ? json.len : 0;
     return rc == RC_NOT_FOUND ? RC_OK : rc;
 }
 
@@ -152,8 +155,8 @@ static enum rc source_show(struct source *source, struct page *page, struct err 
 
 static bool page_is_worn(const struct page *page)
 {
-    return page->looked >= LIST_LOOK_ROWS || page->opened >= LIST_LOOK_BATCHES ||
-           page->passed >= LIST_LOOK_INDEX;
+    return page->looked >= LIST_LOOK_ROWS || page->bytes >= LIST_BYTES ||
+           page->opened >= LIST_LOOK_BATCHES || page->passed >= LIST_LOOK_INDEX;
 }
 
 /* Whether the index lets the batch be passed over. */
@@ -186,6 +189,8 @@ static enum rc packed_open(struct page *page, struct err *err)
             return RC_OK;
         }
         packed->filter.id_min = first;
+        packed->filter.has_id =
+            first > packed->row.min_id || packed->row.max_id > page->list->id_max;
         packed->from = packed->row.max_id < INT64_MAX ? packed->row.max_id + 1 : -1;
         page->passed++;
         if (row_is_out(page, &packed->row))
@@ -198,25 +203,31 @@ static enum rc packed_open(struct page *page, struct err *err)
     return RC_OK;
 }
 
+/* Reads records that match, not many more than the page can show. */
+static enum rc packed_read(struct page *page, struct err *err)
+{
+    struct packed *packed = &page->packed;
+    uint32_t position[READ_MAX];
+    uint64_t room = page->list->count - page->shown + 1;
+    packed->next = 0;
+    packed->count = part_batch_scan(packed->batch, &packed->filter, &packed->scan_at, position,
+                                    room < READ_MAX ? (size_t)room : READ_MAX);
+    return part_batch_read(packed->batch, position, packed->count, packed->record, err);
+}
+
 /* The record that comes next, in this batch or in one behind it. */
 static enum rc packed_next(struct page *page, struct err *err)
 {
     struct packed *packed = &page->packed;
     for (;;) {
         if (packed->in_batch && packed->next < packed->count) {
-            enum rc rc =
-                part_batch_get(packed->batch, packed->position[packed->next], &packed->record, err);
-            packed->has = rc == RC_OK;
-            packed->id = rc == RC_OK ? packed->record.id : 0;
-            return rc;
+            packed->has = true;
+            packed->id = packed->record[packed->next].id;
+            return RC_OK;
         }
-        if (packed->in_batch && packed->scan_at < packed->row.count) {
-            packed->next = 0;
-            packed->count = part_batch_scan(packed->batch, &packed->filter, &packed->scan_at,
-                                            packed->position, SCAN_POSITIONS);
-            continue;
-        }
-        enum rc rc = packed_open(page, err);
+        enum rc rc = packed->in_batch && packed->scan_at < packed->row.count
+                         ? packed_read(page, err)
+                         : packed_open(page, err);
         if (rc != RC_OK || !packed->in_batch)
             return rc;
     }
@@ -227,7 +238,6 @@ static enum rc packed_begin(struct page *page, int64_t from, struct err *err)
     const struct part_list *list = page->list;
     struct packed *packed = &page->packed;
     struct part_filter filter = {.statuses = list->statuses,
-                                 .has_id = true,
                                  .id_max = list->id_max,
                                  .has_worker = list->has_worker,
                                  .has_updated = list->has_updated,
@@ -248,14 +258,18 @@ static enum rc packed_begin(struct page *page, int64_t from, struct err *err)
 static enum rc packed_show(struct page *page, struct err *err)
 {
     struct packed *packed = &page->packed;
-    struct bytes worker;
+    const struct part_record *record = &packed->record[packed->next];
+    enum rc rc = RC_OK;
     ASSERT(packed->in_batch);
-    enum rc rc = job_worker_name(page->job, packed->record.worker, &worker, err);
+    if (!packed->worker_name.ptr || record->worker != packed->worker)
+        rc = job_worker_name(page->job, record->worker, &packed->worker_name, err);
     if (rc != RC_OK)
         return rc;
-    struct part_info info = part_info_of_record(&packed->record, worker);
+    packed->worker = record->worker;
+    struct part_info info = part_info_of_record(record, packed->worker_name);
     rc = json_show(page->job, &info, page->show, page->arg, err);
     page->shown++;
+    page->bytes += page->job->part->json.len;
     packed->next++;
     return rc == RC_OK ? packed_next(page, err) : rc;
 }
@@ -275,7 +289,8 @@ static enum rc page_fill(struct page *page, int64_t *ret_cursor, struct err *err
         if (!next && !packed)
             break;
         bool ends = packed && !page->packed.in_batch;
-        if (ends || page->shown >= page->list->count || page->looked >= LIST_LOOK_ROWS) {
+        if (ends || page->shown >= page->list->count || page->looked >= LIST_LOOK_ROWS ||
+            page->bytes >= LIST_BYTES) {
             *ret_cursor = packed ? page->packed.id : next->id;
             break;
         }

@@ -1,5 +1,8 @@
 #include "server/resp_out.h"
 
+#include <inttypes.h>
+#include <stdio.h>
+
 #include "types/number.h"
 
 #include "base/banned.h"
@@ -83,6 +86,20 @@ void resp_add_error(struct resp_out *out, const char *prefix, const char *text)
 void resp_add_int(struct resp_out *out, int64_t value)
 {
     add_line(out, ':', value);
+}
+
+void resp_add_uint(struct resp_out *out, uint64_t value)
+{
+    char line[LINE_BYTES_MAX];
+    if (value <= INT64_MAX) {
+        resp_add_int(out, (int64_t)value);
+        return;
+    }
+    int len = snprintf(line, sizeof line, "(%" PRIu64 "\r\n", value);
+    if (out->proto < 3)
+        resp_add_bulk(out, bytes_of(line + 1, (size_t)len - 3));
+    else
+        add(out, line, (size_t)len);
 }
 
 void resp_add_bulk(struct resp_out *out, struct bytes bytes)
@@ -193,16 +210,34 @@ size_t resp_open(const struct resp_out *out)
     return out->buf.len;
 }
 
-/* The header is put in front of what was written since. */
-static void close_with(struct resp_out *out, size_t mark, char type, int64_t count)
+/* A header is put in front of what was written since. */
+static void put_before(struct resp_out *out, size_t mark, const char *header, size_t len)
 {
-    char line[LINE_BYTES_MAX];
-    size_t len = line_put(line, type, count), body = out->buf.len - mark;
-    add(out, line, len); /* makes the room */
+    size_t body = out->buf.len - mark;
+    add(out, header, len); /* makes the room */
     if (out->failed)
         return;
     memmove(out->buf.ptr + mark + len, out->buf.ptr + mark, body);
-    memcpy(out->buf.ptr + mark, line, len);
+    memcpy(out->buf.ptr + mark, header, len);
+}
+
+static void close_with(struct resp_out *out, size_t mark, char type, int64_t count)
+{
+    char line[LINE_BYTES_MAX];
+    put_before(out, mark, line, line_put(line, type, count));
+}
+
+void resp_close_page(struct resp_out *out, size_t mark, int64_t cursor, size_t count)
+{
+    char text[NUMBER_INT_BYTES], header[4 * LINE_BYTES_MAX];
+    size_t digits = number_int_text(text, cursor);
+    size_t len = line_put(header, '*', 2);
+    len += line_put(header + len, '$', (int64_t)digits);
+    memcpy(header + len, text, digits);
+    len += digits;
+    len += line_end_put(header + len);
+    len += line_put(header + len, '*', (int64_t)count);
+    put_before(out, mark, header, len);
 }
 
 void resp_close_array(struct resp_out *out, size_t mark, size_t count)

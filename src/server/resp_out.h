@@ -26,6 +26,8 @@ void resp_add_status(struct resp_out *out, const char *text);
  */
 void resp_add_error(struct resp_out *out, const char *prefix, const char *text);
 void resp_add_int(struct resp_out *out, int64_t value);
+/* Over what an integer holds: a big number; RESP2: its digits as a bulk. */
+void resp_add_uint(struct resp_out *out, uint64_t value);
 void resp_add_bulk(struct resp_out *out, struct bytes bytes);
 void resp_add_text(struct resp_out *out, const char *text);  /* as a bulk */
 void resp_add_int_text(struct resp_out *out, int64_t value); /* a number as a bulk */
@@ -46,3 +48,5 @@ size_t resp_open(const struct resp_out *out);
 void resp_close_array(struct resp_out *out, size_t mark, size_t count);
 void resp_close_map(struct resp_out *out, size_t mark, size_t count);
 void resp_close_set(struct resp_out *out, size_t mark, size_t count);
+/* A cursor and an array: what SCAN and its kin answer. */
+void resp_close_page(struct resp_out *out, size_t mark, int64_t cursor, size_t count);

@@ -436,6 +436,11 @@ enum rc store__tree_delete(struct store *store, uint32_t prefix, struct bytes ke
     return RC_OK;
 }
 
+uint64_t store_group_changes(const struct store *store)
+{
+    return store->change_count;
+}
+
 void store__group_drop(struct store *store, uint32_t prefix, struct bytes key)
 {
     struct hot_group *group = store__group(store, prefix, key);

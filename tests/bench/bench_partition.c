@@ -205,8 +205,8 @@ static void bench_scan(const struct frames *frames, const char *name,
     }
     if (found == 0)
         exit(1);
-    print("scan_mrows", name, (double)BATCH * BATCHES_SCAN * ROUNDS / (cpu_s() - start) / 1e6,
-          "Mrows/s");
+    print("scan_archive_mrows", name,
+          (double)BATCH * BATCHES_SCAN * ROUNDS / (cpu_s() - start) / 1e6, "Mrows/s");
 }
 
 /* For tools/bench_partition.py: length (4, little-endian) and frame with names, by turns. */

@@ -22,6 +22,6 @@ class Raw:
 
 
 def encode(part):
-    if part[:1] in ("+", "-", ":", "*", "$", "%", "~", "_", ",", "#", ">"):
+    if part[:1] in ("+", "-", ":", "*", "$", "%", "~", "_", ",", "#", ">", "("):
         return part.encode("latin-1") + b"\r\n"
     return f"${len(part)}\r\n{part}\r\n".encode("latin-1")

@@ -310,6 +310,9 @@ def test_listings_are_pages_in_order_of_names(fs):
     assert fs("LS", "/", "FROM", "9950", "COUNT", 2) == [b"998", [b"996", b"997"]]
     assert fs("LS", "/", "FROM", "998") == [None, [b"998", b"999"]] and fs("LS", "/", "FROM", "x") == [None, []]
     assert [one["name"] for one in fs.ls("/", page=100, stat=True)] == names
+    assert fs.ls("/", page=10000) == names
+    for count in 0, -1, 10001, "x":
+        assert fs.code("LS", "/", "COUNT", count) in ("COUNT", "value") and fs.code("BLOCKS", "/000", "COUNT", count) != "OK"
 
 
 def test_many_are_told_at_once(fs):
@@ -347,11 +350,34 @@ def test_mounts_resolve_by_the_longest_path(fs):
         told = fs("RESOLVE", path)
         assert told[3] == uri and told[5] == target
     assert fs.code("RESOLVE", "/datas") == "NOTFOUND"
-    assert fs("MOUNTS") == [b"/data", b"s3://bucket/x", b"/data/deep/er", b"file:///srv/"]
+    assert fs("MOUNTS") == [None, [b"/data", b"s3://bucket/x", b"/data/deep/er", b"file:///srv/"]]
     fs("UMOUNT", "/data")
     assert fs.code("RESOLVE", "/data/deep") == "NOTFOUND"
     fs("MOUNT", "/", "hdfs://all")
     assert fs("RESOLVE", "/any/thing")[5] == b"hdfs://all/any/thing"
+
+
+def test_mounts_are_told_in_pages(fs):
+    mounts = {f"/m{i:04}".encode(): f"s3://{i}".encode() * 50 for i in range(1234)}
+    many = fs.client.pipeline(transaction=False)
+    for path, uri in mounts.items():
+        many.execute_command("FS.MOUNT", path, uri)
+    many.execute()
+    for page in 1, 7, 1000, 1234, 10000:
+        if page == 7:
+            reload(fs)
+        told, at, pages = {}, [], 0
+        while at is not None:
+            at, flat = fs("MOUNTS", *at, "COUNT", page)
+            assert list(flat[::2]) == sorted(flat[::2]) and len(flat) <= 2 * page
+            told.update(zip(flat[::2], flat[1::2]))
+            at, pages = (["FROM", at] if at is not None else None), pages + 1
+        assert told == mounts and pages == -(-1234 // page)
+    assert len(fs("MOUNTS")[1]) == 2000 and fs("MOUNTS")[0] == b"/m1000"
+    assert fs("MOUNTS", "FROM", "/m1232x") == [None, [b"/m1233", mounts[b"/m1233"]]]
+    assert fs("MOUNTS", "FROM", "/n") == [None, []]
+    for words in ["COUNT", 0], ["COUNT", 10001], ["COUNT"], ["STAT"], ["FROM"], ["/m"]:
+        assert fs.code("MOUNTS", *words) in ("syntax", "COUNT"), words
 
 
 # ---- beside the rest of the server ----

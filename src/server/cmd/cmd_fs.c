@@ -189,22 +189,20 @@ struct writer {
     char *at;
 };
 
-static void raw_add(struct writer *to, struct bytes bytes)
+static inline void raw_add(struct writer *to, struct bytes bytes)
 {
     memcpy(to->at, bytes.ptr, bytes.len);
     to->at += bytes.len;
 }
 
-static void int_add(struct writer *to, struct bytes label, uint64_t value)
+static void int_add(struct writer *to, uint64_t value)
 {
-    raw_add(to, label);
     to->at += number_int_text(to->at, (int64_t)value);
     raw_add(to, BYTES("\r\n"));
 }
 
-static void text_add(struct writer *to, struct bytes label, struct bytes text)
+static void text_add(struct writer *to, struct bytes text)
 {
-    raw_add(to, label);
     to->at += number_int_text(to->at, (int64_t)text.len);
     raw_add(to, BYTES("\r\n"));
     raw_add(to, text);
@@ -225,19 +223,28 @@ void cmd_fs_stat_add(struct resp_out *reply, const struct fs_stat *stat, const c
     const struct fs_entry *entry = &stat->entry;
     char bytes[PAIRS_BYTES_MAX], mode[MODE_DIGITS_MAX];
     struct writer to = {bytes};
-    int_add(&to, BYTES("$2\r\nid\r\n:"), stat->id);
+    raw_add(&to, BYTES("$2\r\nid\r\n:"));
+    int_add(&to, stat->id);
     raw_add(&to, fs_entry_is_dir(entry) ? BYTES("$4\r\ntype\r\n$9\r\ndirectory\r\n")
                                         : BYTES("$4\r\ntype\r\n$4\r\nfile\r\n"));
-    int_add(&to, BYTES("$4\r\nsize\r\n:"), entry->size);
-    text_add(&to, BYTES("$4\r\nmode\r\n$"), mode_text(entry->mode, mode));
-    text_add(&to, BYTES("$5\r\nowner\r\n$"), stat->owner);
-    text_add(&to, BYTES("$5\r\ngroup\r\n$"), stat->group);
-    int_add(&to, BYTES("$7\r\ncreated\r\n:"), entry->create_ms);
-    int_add(&to, BYTES("$8\r\nmodified\r\n:"), entry->modify_ms);
-    int_add(&to, BYTES("$5\r\nblock\r\n:"), entry->block_size);
+    raw_add(&to, BYTES("$4\r\nsize\r\n:"));
+    int_add(&to, entry->size);
+    raw_add(&to, BYTES("$4\r\nmode\r\n$"));
+    text_add(&to, mode_text(entry->mode, mode));
+    raw_add(&to, BYTES("$5\r\nowner\r\n$"));
+    text_add(&to, stat->owner);
+    raw_add(&to, BYTES("$5\r\ngroup\r\n$"));
+    text_add(&to, stat->group);
+    raw_add(&to, BYTES("$7\r\ncreated\r\n:"));
+    int_add(&to, entry->create_ms);
+    raw_add(&to, BYTES("$8\r\nmodified\r\n:"));
+    int_add(&to, entry->modify_ms);
+    raw_add(&to, BYTES("$5\r\nblock\r\n:"));
+    int_add(&to, entry->block_size);
     raw_add(&to, entry->flags & FS_COMPLETE ? BYTES("$8\r\ncomplete\r\n:1\r\n")
                                             : BYTES("$8\r\ncomplete\r\n:0\r\n"));
-    int_add(&to, BYTES("$6\r\nparent\r\n:"), entry->parent);
+    raw_add(&to, BYTES("$6\r\nparent\r\n:"));
+    int_add(&to, entry->parent);
     ASSERT((size_t)(to.at - bytes) <= sizeof bytes);
     resp_add_map(reply, CMD_FS_STAT_PAIRS);
     resp_add_raw(reply, bytes_of(bytes, (size_t)(to.at - bytes)));
@@ -290,20 +297,25 @@ enum rc cmd_fs_mstat(struct cmd_ctx *ctx)
     return cold;
 }
 
+enum rc cmd_fs_count_arg(struct cmd_ctx *ctx, size_t arg, int64_t *ret_count)
+{
+    return cmd_int_range(ctx, arg, 1, FS_PAGE_COUNT_MAX, "COUNT is a number from 1 to 10000",
+                         ret_count);
+}
+
 /* FROM and COUNT; what else there is, is at the caller. */
 static enum rc blocks_args(struct cmd_ctx *ctx, int64_t *ret_from, int64_t *ret_count)
 {
     enum rc rc = RC_OK;
     *ret_from = 0;
-    *ret_count = 1000;
+    *ret_count = CMD_FS_PAGE_COUNT;
     for (size_t i = 2; rc == RC_OK && i < ctx->argc; i += 2) {
         if (i + 1 == ctx->argc)
             return cmd_syntax_error(ctx);
         if (cmd_arg_is(ctx->argv[i], "FROM"))
             rc = cmd_int_range(ctx, i + 1, 0, INT64_MAX, NULL, ret_from);
         else if (cmd_arg_is(ctx->argv[i], "COUNT"))
-            rc = cmd_int_range(ctx, i + 1, 1, FS_LIST_COUNT_MAX,
-                               "COUNT is a number from 1 to 100000", ret_count);
+            rc = cmd_fs_count_arg(ctx, i + 1, ret_count);
         else
             return cmd_syntax_error(ctx);
     }
@@ -333,7 +345,7 @@ enum rc cmd_fs_blocks(struct cmd_ctx *ctx)
     for (uint64_t i = first; i < end; i++) {
         uint64_t left = stat.entry.size - i * stat.entry.block_size;
         resp_add_array(ctx->reply, 2);
-        resp_add_int(ctx->reply, (int64_t)fs_block_id(stat.id, i));
+        resp_add_uint(ctx->reply, fs_block_id(stat.id, i));
         resp_add_int(ctx->reply,
                      (int64_t)(left < stat.entry.block_size ? left : stat.entry.block_size));
     }

@@ -3,22 +3,20 @@
 
 #include "base/banned.h"
 
-enum { LIST_COUNT = 1000 };
-
-/* ---- a page of a directory ---- */
-
-struct list_args {
+struct page_args {
     struct bytes from;
     int64_t count;
     bool with_stat;
 };
 
-static enum rc list_parse(struct cmd_ctx *ctx, struct list_args *ret_args)
+/* From argument `first` on. */
+static enum rc page_parse(struct cmd_ctx *ctx, size_t first, bool may_stat,
+                          struct page_args *ret_args)
 {
-    struct list_args args = {.from = BYTES(""), .count = LIST_COUNT};
+    struct page_args args = {.from = BYTES(""), .count = CMD_FS_PAGE_COUNT};
     enum rc rc = RC_OK;
-    for (size_t i = 2; rc == RC_OK && i < ctx->argc; i++) {
-        if (cmd_arg_is(ctx->argv[i], "STAT")) {
+    for (size_t i = first; rc == RC_OK && i < ctx->argc; i++) {
+        if (may_stat && cmd_arg_is(ctx->argv[i], "STAT")) {
             args.with_stat = true;
             continue;
         }
@@ -27,8 +25,7 @@ static enum rc list_parse(struct cmd_ctx *ctx, struct list_args *ret_args)
         if (cmd_arg_is(ctx->argv[i], "FROM"))
             args.from = ctx->argv[i + 1];
         else if (cmd_arg_is(ctx->argv[i], "COUNT"))
-            rc = cmd_int_range(ctx, i + 1, 1, FS_LIST_COUNT_MAX,
-                               "COUNT is a number from 1 to 100000", &args.count);
+            rc = cmd_fs_count_arg(ctx, i + 1, &args.count);
         else
             return cmd_syntax_error(ctx);
         i++;
@@ -36,6 +33,18 @@ static enum rc list_parse(struct cmd_ctx *ctx, struct list_args *ret_args)
     *ret_args = args;
     return rc;
 }
+
+/* Where the next page begins, or null. */
+static void next_add(struct resp_out *reply, bool more, struct bytes next)
+{
+    resp_add_array(reply, 2);
+    if (more)
+        resp_add_bulk(reply, next);
+    else
+        resp_add_null(reply);
+}
+
+/* ---- a page of a directory ---- */
 
 static enum rc stats_add(struct cmd_ctx *ctx, const struct fs_page *page)
 {
@@ -51,18 +60,14 @@ static enum rc stats_add(struct cmd_ctx *ctx, const struct fs_page *page)
 
 enum rc cmd_fs_ls(struct cmd_ctx *ctx)
 {
-    struct list_args args;
+    struct page_args args;
     struct fs_page page;
-    enum rc rc = list_parse(ctx, &args);
+    enum rc rc = page_parse(ctx, 2, true, &args);
     if (rc == RC_OK)
         rc = fs_list(ctx->server->fs, ctx->argv[1], args.from, (size_t)args.count, &page, ctx->err);
     if (rc != RC_OK)
         return rc;
-    resp_add_array(ctx->reply, 2);
-    if (page.more)
-        resp_add_bulk(ctx->reply, page.next);
-    else
-        resp_add_null(ctx->reply);
+    next_add(ctx->reply, page.more, page.next);
     resp_add_array(ctx->reply, page.count);
     if (args.with_stat)
         return stats_add(ctx, &page);
@@ -89,27 +94,22 @@ enum rc cmd_fs_umount(struct cmd_ctx *ctx)
     return rc;
 }
 
-struct mounts_reply {
-    struct resp_out *reply;
-    size_t count;
-};
-
-static void mount_add(void *arg, const struct fs_mount *mount)
-{
-    struct mounts_reply *mounts = arg;
-    resp_add_bulk(mounts->reply, mount->path);
-    resp_add_bulk(mounts->reply, mount->uri);
-    mounts->count++;
-}
-
 enum rc cmd_fs_mounts(struct cmd_ctx *ctx)
 {
-    struct mounts_reply mounts = {.reply = ctx->reply};
-    size_t mark = resp_open(ctx->reply);
-    enum rc rc = fs_mounts(ctx->server->fs, mount_add, &mounts, ctx->err);
+    struct page_args args;
+    struct fs_mounts page;
+    enum rc rc = page_parse(ctx, 1, false, &args);
     if (rc == RC_OK)
-        resp_close_map(ctx->reply, mark, mounts.count);
-    return rc;
+        rc = fs_mounts(ctx->server->fs, args.from, (size_t)args.count, &page, ctx->err);
+    if (rc != RC_OK)
+        return rc;
+    next_add(ctx->reply, page.more, page.next);
+    resp_add_map(ctx->reply, page.count);
+    for (size_t i = 0; i < page.count; i++) {
+        resp_add_bulk(ctx->reply, page.mount[i].path);
+        resp_add_bulk(ctx->reply, page.mount[i].uri);
+    }
+    return RC_OK;
 }
 
 enum rc cmd_fs_resolve(struct cmd_ctx *ctx)

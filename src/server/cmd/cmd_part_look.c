@@ -122,21 +122,11 @@ enum rc cmd_part_list(struct cmd_ctx *ctx)
         rc = cmd_part_job(ctx, &job);
     if (rc != RC_OK)
         return rc;
-    size_t whole = resp_open(ctx->reply), records = 0;
-    struct resp_out *out = ctx->reply;
-    /* The cursor comes first and is known last: the records are put behind it. */
-    records = resp_open(out);
+    size_t mark = resp_open(ctx->reply);
     rc = part_list(&job, &list, cmd_part_show, &shown, &cursor, ctx->err);
-    if (rc != RC_OK)
-        return rc;
-    resp_close_array(out, records, shown.count);
-    struct bytes array = bytes_of(out->buf.ptr + whole, out->buf.len - whole);
-    struct bytes kept = arena_copy(&ctx->kv->arena, array);
-    resp_out_cut(out, whole);
-    resp_add_array(out, 2);
-    resp_add_int_text(out, cursor);
-    resp_add_raw(out, kept);
-    return RC_OK;
+    if (rc == RC_OK)
+        resp_close_page(ctx->reply, mark, cursor, shown.count);
+    return rc;
 }
 
 /* ---- statistics ---- */

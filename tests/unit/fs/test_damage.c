@@ -187,6 +187,87 @@ TEST(ids_are_not_used_twice_when_their_row_is_lost)
     }
 }
 
+/* ---- ids that were not given ---- */
+
+enum { FAR_STRAY, FAR_FLIPPED_FILE, FAR_FLIPPED_DIR, FAR_WITH_EDGE, FAR_WITH_CHILDREN, FAR_KINDS };
+
+/* /d, /d/e, /d/e/f and /d/g are there. */
+static void far_damage(struct fs_fix *fix, int kind, uint64_t far)
+{
+    uint64_t e = fs_fix_id(fix, "/d/e"), g = fs_fix_id(fix, "/d/g");
+    struct fs_entry entry = fs_fix_stat(fix, kind == FAR_FLIPPED_FILE ? "/d/g" : "/d/e");
+    entry.name = kind == FAR_FLIPPED_FILE ? BYTES("g") : BYTES("e");
+    if (kind == FAR_STRAY)
+        entry = (struct fs_entry){.parent = fs_fix_id(fix, "/d"), .size = 3, .name = BYTES("x")};
+    else
+        fs_fix_inode_put(fix, kind == FAR_FLIPPED_FILE ? g : e, NULL, 0);
+    if (kind == FAR_WITH_EDGE || kind == FAR_WITH_CHILDREN)
+        edge_set(fix, entry.parent, entry.name, far);
+    entry_set(fix, far, &entry);
+    if (kind != FAR_WITH_CHILDREN)
+        return;
+    entry = fs_fix_stat(fix, "/d/g");
+    entry.parent = far;
+    entry.name = BYTES("g");
+    edge_set(fix, far, BYTES("g"), g);
+    edge_set(fix, fs_fix_id(fix, "/d"), BYTES("g"), 0);
+    entry_set(fix, g, &entry);
+}
+
+static void far_try(int kind, uint64_t far, bool next_id_is_lost)
+{
+    struct fs_fix fix;
+    char path[32];
+    fs_fix_init(&fix);
+    uint64_t e = made_dir(&fix, "/d/e"), f = made_file(&fix, "/d/e/f"), g = made_file(&fix, "/d/g");
+    ASSERT_OK(fs_fix_resize(&fix, "/d/g", 5), &fix.err);
+    far_damage(&fix, kind, far);
+    if (next_id_is_lost)
+        fs_fix_inode_put(&fix, FS_KEY_NEXT_ID, NULL, 0);
+    assert_heals(&fix);
+    snprintf(path, sizeof path, "%" PRIu64, far);
+    ASSERT_EQ(fs_fix_id(&fix, path), 0);
+    snprintf(path, sizeof path, "%" PRIu64, f); /* nothing is lost, wherever it is */
+    ASSERT_EQ(fs_fix_id(&fix, path), f);
+    snprintf(path, sizeof path, "%" PRIu64, g);
+    ASSERT_EQ(fs_fix_stat(&fix, path).size, 5);
+    if (kind == FAR_STRAY)
+        ASSERT_EQ(fs_fix_stat(&fix, "/d/x").size, 3);
+    if (kind == FAR_STRAY || kind == FAR_FLIPPED_DIR || kind == FAR_FLIPPED_FILE) {
+        ASSERT_EQ(fs_fix_id(&fix, "/d/e"), e);
+        ASSERT_EQ(fs_fix_id(&fix, "/d/e/f"), f);
+        ASSERT_EQ(fs_fix_id(&fix, "/d/g"), g);
+    }
+    uint64_t id = made_file(&fix, "/new");
+    ASSERT_GT(id, g);
+    ASSERT_LT(id, 10 * 1000);
+    fs_fix_done(&fix);
+}
+
+TEST(an_inode_far_above_the_ids_that_were_given_does_not_use_them_up)
+{
+    const uint64_t far[] = {FS_ID_END - 1, FS_ID_END / 2, FS_ID_GAP + 5000};
+    for (int kind = 0; kind < FAR_KINDS; kind++)
+        for (size_t i = 0; i < sizeof far / sizeof far[0]; i++)
+            for (int lost = 0; lost < 2; lost++)
+                far_try(kind, far[i], lost);
+}
+
+/* next_id is behind, as after a lost write: those that are near are believed. */
+TEST(an_inode_near_next_id_keeps_its_id)
+{
+    struct fs_fix fix;
+    fs_fix_init(&fix);
+    uint64_t f = made_file(&fix, "/f"), near = f + FS_ID_GAP / 2;
+    struct fs_entry entry = {.parent = FS_ID_ROOT, .size = 3, .name = BYTES("x")};
+    entry_set(&fix, near, &entry);
+    edge_set(&fix, FS_ID_ROOT, BYTES("x"), near);
+    assert_heals(&fix);
+    ASSERT_EQ(fs_fix_id(&fix, "/x"), near);
+    ASSERT_EQ(made_file(&fix, "/new"), near + 1);
+    fs_fix_done(&fix);
+}
+
 TEST(sizes_that_cannot_be_summed_stop_no_sweep)
 {
     struct fs_fix fix;
@@ -316,9 +397,9 @@ enum { ANY_INODES = 30, ANY_DAMAGES = 5 };
 
 static uint64_t any_id(struct rand *rand)
 {
-    static const uint64_t odd[] = {FS_ID_GRAVEYARD, FS_ID_ROOT,     FS_ID_END,
-                                   FS_KEY_OWNERS,   FS_KEY_GROUPS,  FS_KEY_NEXT_ID,
-                                   FS_ID_END << 1,  ANY_INODES + 1, 1000 * 1000};
+    static const uint64_t odd[] = {FS_ID_GRAVEYARD, FS_ID_ROOT,     FS_ID_END,      FS_KEY_OWNERS,
+                                   FS_KEY_GROUPS,   FS_KEY_NEXT_ID, FS_ID_END << 1, ANY_INODES + 1,
+                                   1000 * 1000,     FS_ID_END - 1,  FS_ID_END / 2,  FS_ID_GAP};
     if (rand_below(rand, 4) == 0)
         return odd[rand_below(rand, sizeof odd / sizeof odd[0])];
     return FS_ID_FIRST + rand_below(rand, ANY_INODES);

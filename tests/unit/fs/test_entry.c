@@ -103,7 +103,7 @@ TEST(an_entry_with_what_cannot_be_is_damage)
     static const struct {
         size_t at;
         uint8_t byte;
-    } damage[] = {{5, 1}, {15, 0x80}, {21, 0x80}, {44, 4}, {47, 1}, {48, 0}, {50, '/'}};
+    } damage[] = {{5, 1}, {15, 0x80}, {14, 0x40}, {21, 0x80}, {44, 4}, {47, 1}, {48, 0}, {50, '/'}};
     struct fs_entry entry;
     struct err err = {0};
     for (size_t i = 0; i < ARRAY_LEN(damage); i++) {

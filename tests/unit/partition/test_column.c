@@ -34,6 +34,29 @@ static void fix_done(struct fix *fix)
     buf_done(&fix->buf);
 }
 
+/* Values at some indexes, up to `step` from each other, and sums before them. */
+static void gather_check(struct fix *fix, size_t count, uint64_t step)
+{
+    uint32_t *index = mem_alloc(count * sizeof *index);
+    size_t gathered = 0, summed = 0;
+    int64_t sum = 0;
+    for (size_t at = rand_below(&fix->rand, step); at < count;
+         at += 1 + rand_below(&fix->rand, step))
+        index[gathered++] = (uint32_t)at;
+    column_gather(fix->column, index, gathered, fix->back);
+    for (size_t i = 0; i < gathered; i++)
+        ASSERT_EQ(fix->back[i], fix->values[index[i]]);
+    if (column_sums_quickly(fix->column)) {
+        column_sums(fix->column, index, gathered, fix->back);
+        for (size_t i = 0; i < gathered; i++) {
+            while (summed < index[i])
+                sum = wrap_add(sum, fix->values[summed++]);
+            ASSERT_EQ(fix->back[i], sum);
+        }
+    }
+    mem_free(index);
+}
+
 /* Encodes, opens, and compares whole, piece by piece and one by one. */
 static void fix_check(struct fix *fix, size_t count)
 {
@@ -55,12 +78,8 @@ static void fix_check(struct fix *fix, size_t count)
         ASSERT_TRUE(memcmp(fix->back, fix->values + start, part * sizeof *fix->values) == 0);
         ASSERT_EQ(column_get(fix->column, start), fix->values[start]);
     }
-    if (column_sums_quickly(fix->column)) {
-        int64_t sum = 0;
-        for (size_t i = 0; i < count; sum = wrap_add(sum, fix->values[i++]))
-            if (i % 17 == 0)
-                ASSERT_EQ(column_sum(fix->column, i), sum);
-    }
+    for (uint64_t step = 1; step < 1000; step *= 6)
+        gather_check(fix, count, step);
     mem_free(copy);
 }
 

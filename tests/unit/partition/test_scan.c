@@ -43,9 +43,23 @@ static struct part_filter random_filter(struct rand *rand, const struct part_rec
     return filter;
 }
 
+/* What was found, read at once, is what was packed. */
+static void read_check(struct part_batch *batch, const struct part_record *records,
+                       const uint32_t *positions, size_t found)
+{
+    struct part_record *read = mem_alloc(found * sizeof *read + 1);
+    struct err err = {0};
+    ASSERT_OK(part_batch_read(batch, positions, found, read, &err), &err);
+    for (size_t i = 0; i < found; i++) {
+        struct part_record kept = part_gen_kept(records[positions[i]], 1000);
+        ASSERT_TRUE(part_gen_same(&read[i], &kept));
+    }
+    mem_free(read);
+}
+
 /* Pages of a random size, so that a scan goes on in the middle of a block. */
-static void scan_check(const struct part_batch *batch, const struct part_record *records,
-                       size_t count, const struct part_filter *filter, size_t page)
+static void scan_check(struct part_batch *batch, const struct part_record *records, size_t count,
+                       const struct part_filter *filter, size_t page)
 {
     uint32_t positions[COUNT_MAX];
     size_t position = 0, next = 0;
@@ -58,6 +72,7 @@ static void scan_check(const struct part_batch *batch, const struct part_record 
             ASSERT_EQ(positions[i], next);
             next++;
         }
+        read_check(batch, records, positions, found);
     }
     while (next < count && !naive_matches(&records[next], filter))
         next++;

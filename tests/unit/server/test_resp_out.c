@@ -38,6 +38,20 @@ TEST(a_reply_over_its_limit_is_remembered)
     resp_out_done(&out);
 }
 
+TEST(a_page_has_its_cursor_in_front_of_what_was_written_before)
+{
+    struct resp_out out;
+    resp_out_init(&out, TEXT_BYTES_MAX);
+    resp_add_status(&out, "OK");
+    size_t mark = resp_open(&out);
+    resp_add_bulk(&out, BYTES("a"));
+    resp_add_bulk(&out, BYTES("b"));
+    resp_close_page(&out, mark, INT64_MAX, 2);
+    ASSERT_BYTES(buf_bytes(&out.buf), BYTES("+OK\r\n*2\r\n$19\r\n9223372036854775807\r\n"
+                                            "*2\r\n$1\r\na\r\n$1\r\nb\r\n"));
+    resp_out_done(&out);
+}
+
 static void all_kinds(struct resp_out *out)
 {
     resp_add_map(out, 1);
@@ -51,6 +65,8 @@ static void all_kinds(struct resp_out *out)
     resp_add_null(out);
     resp_add_null_array(out);
     resp_add_int_text(out, -7);
+    resp_add_uint(out, INT64_MAX);
+    resp_add_uint(out, UINT64_MAX);
 }
 
 TEST(what_resp2_does_not_have_is_written_with_what_it_has)
@@ -60,7 +76,8 @@ TEST(what_resp2_does_not_have_is_written_with_what_it_has)
     all_kinds(&out);
     ASSERT_BYTES(buf_bytes(&out.buf),
                  BYTES("*2\r\n*2\r\n*3\r\n$3\r\n1.5\r\n$4\r\n-inf\r\n$1\r\n3\r\n:1\r\n$1\r\nv\r\n"
-                       "$-1\r\n*-1\r\n$2\r\n-7\r\n"));
+                       "$-1\r\n*-1\r\n$2\r\n-7\r\n"
+                       ":9223372036854775807\r\n$20\r\n18446744073709551615\r\n"));
     resp_out_done(&out);
 }
 
@@ -72,7 +89,8 @@ TEST(resp3_has_its_own_types)
     all_kinds(&out);
     ASSERT_BYTES(buf_bytes(&out.buf),
                  BYTES("%1\r\n~2\r\n>3\r\n,1.5\r\n,-inf\r\n,3\r\n#t\r\n=5\r\ntxt:v\r\n"
-                       "_\r\n_\r\n$2\r\n-7\r\n"));
+                       "_\r\n_\r\n$2\r\n-7\r\n"
+                       ":9223372036854775807\r\n(18446744073709551615\r\n"));
     resp_out_done(&out);
 }
 
