@@ -24,6 +24,7 @@ _Noreturn void test_fail(const char *file, int line, const char *format, ...) PR
 
 /* A new empty directory, removed with its contents when the test has ended. */
 const char *test_temp_dir(void);
+const char *test_memory_dir(void); /* the same, where a sync costs nothing */
 /* Set by `make test-long`: tests may take minutes. */
 bool test_is_long(void);
 

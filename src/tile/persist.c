@@ -350,6 +350,8 @@ static enum rc file_apply(struct pool *pool, const struct pool_key *key,
     if (rc != RC_OK)
         return rc;
     rc = use.shard->ops->apply(use.shard, part->change, part->count, err);
+    if (rc == RC_OK)
+        rc = pool_confirm(pool, key, &use, err);
     pool_give(pool, &use);
     return rc;
 }

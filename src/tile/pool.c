@@ -17,9 +17,16 @@ struct pool_entry {
     const struct shard_ops *ops;
     struct shard *shard;            /* NULL: not open; under open_lock */
     pthread_mutex_t open_lock;      /* two threads that find it closed: one opens it */
+    struct shard_file file;         /* that is open */
+    uint64_t beside_inode;          /* of the first file beside it; 0: there was none */
     unsigned users;                 /* under pool.lock, as all below */
-    bool closing;                   /* its file is being set aside: nobody new may use it */
+    bool closing;                   /* nobody new may use it; who leaves last closes it */
     struct pool_entry *prev, *next; /* used last first */
+};
+
+struct pool_seen { /* of a file that was closed */
+    uint32_t id;
+    struct shard_seen seen;
 };
 
 struct pool {
@@ -28,7 +35,8 @@ struct pool {
     struct table table;
     struct pool_entry list; /* head */
     uint32_t count;
-    pthread_cond_t left; /* a user of an entry that is closing, or the entry */
+    pthread_cond_t left; /* an entry that was closing */
+    struct table seen;   /* of struct pool_seen; one a file at most */
 };
 
 static uint32_t id_of(const struct pool_key *key, enum shard_open how)
@@ -56,6 +64,24 @@ static bool entry_eq(const void *entry, const void *key, void *arg)
     return ((const struct pool_entry *)entry)->id == *(const uint32_t *)key;
 }
 
+static uint64_t seen_hash(const void *entry, void *arg)
+{
+    (void)arg;
+    return id_hash(((const struct pool_seen *)entry)->id);
+}
+
+static bool seen_eq(const void *entry, const void *key, void *arg)
+{
+    (void)arg;
+    return ((const struct pool_seen *)entry)->id == *(const uint32_t *)key;
+}
+
+static void seen_free(void *entry, void *arg)
+{
+    (void)arg;
+    mem_free(entry);
+}
+
 struct pool *pool_new(const struct pool_options *options)
 {
     struct pool *pool = mem_zalloc(sizeof *pool);
@@ -63,6 +89,7 @@ struct pool *pool_new(const struct pool_options *options)
     pthread_mutex_init(&pool->lock, NULL);
     pthread_cond_init(&pool->left, NULL);
     table_init(&pool->table, entry_hash, entry_eq, NULL);
+    table_init(&pool->seen, seen_hash, seen_eq, NULL);
     pool->list.prev = pool->list.next = &pool->list;
     return pool;
 }
@@ -81,8 +108,22 @@ static void list_add(struct pool *pool, struct pool_entry *entry)
     pool->list.next = entry;
 }
 
-static void entry_free(struct pool_entry *entry)
+/* A file that is opened again unchanged is not looked through again. */
+static void seen_keep(struct pool *pool, uint32_t id, const struct shard_seen *seen)
 {
+    struct pool_seen *kept = table_find(&pool->seen, id_hash(id), &id, NULL);
+    if (!kept) {
+        kept = mem_zalloc(sizeof *kept);
+        kept->id = id;
+        table_insert(&pool->seen, id_hash(id), kept);
+    }
+    kept->seen = *seen;
+}
+
+static void entry_free(struct pool *pool, struct pool_entry *entry)
+{
+    if (entry->shard && entry->ops->look)
+        seen_keep(pool, entry->id, &entry->shard->seen);
     if (entry->shard)
         entry->ops->close(entry->shard);
     pthread_mutex_destroy(&entry->open_lock);
@@ -100,16 +141,21 @@ static void table_forget(struct pool *pool, struct pool_entry *entry)
     pool->count--;
 }
 
+static void entry_end(struct pool *pool, struct pool_entry *entry)
+{
+    table_forget(pool, entry);
+    entry_free(pool, entry);
+    pthread_cond_broadcast(&pool->left);
+}
+
 /* (2), (3) */
 static void shrink(struct pool *pool)
 {
     struct pool_entry *entry = pool->list.prev;
     while (pool->count > pool->options.open_count_max && entry != &pool->list) {
         struct pool_entry *before = entry->prev;
-        if (entry->users == 0 && !entry->closing) {
-            table_forget(pool, entry);
-            entry_free(entry);
-        }
+        if (entry->users == 0 && !entry->closing)
+            entry_end(pool, entry);
         entry = before;
     }
 }
@@ -122,6 +168,11 @@ void pool_free(struct pool *pool)
     shrink(pool);
     ASSERT(pool->count == 0);
     table_done(&pool->table);
+    uint64_t cursor = 0;
+    do
+        cursor = table_scan(&pool->seen, cursor, seen_free, NULL);
+    while (cursor != 0);
+    table_done(&pool->seen);
     pthread_cond_destroy(&pool->left);
     pthread_mutex_destroy(&pool->lock);
     mem_free(pool);
@@ -173,27 +224,62 @@ static enum rc dirs_make(const char *path, struct err *err)
     return RC_OK;
 }
 
+static void dir_of(const char *path, char to[PATH_BYTES_MAX])
+{
+    size_t len = (size_t)(strrchr(path, '/') - path);
+    memcpy(to, path, len);
+    to[len] = 0;
+}
+
 static enum rc file_open_new(const struct pool *pool, const struct pool_key *key, const char *path,
-                             struct shard **ret_shard, struct err *err)
+                             const struct shard_seen *seen, struct shard **ret_shard,
+                             struct err *err)
 {
     const struct shard_table *table = &pool->options.types[key->type].table;
     bool is_new = access(path, F_OK) != 0;
     enum rc rc = is_new ? dirs_make(path, err) : RC_OK;
     if (rc == RC_OK)
-        rc = key->ops->open(path, table, SHARD_WRITE, ret_shard, err);
+        rc = key->ops->open(path, table, SHARD_WRITE, seen, ret_shard, err);
     if (rc != RC_OK || !is_new)
         return rc;
     char dir[PATH_BYTES_MAX];
-    size_t len = (size_t)(strrchr(path, '/') - path);
-    memcpy(dir, path, len);
-    dir[len] = 0;
+    dir_of(path, dir);
     rc = files_sync_dir((struct files *)&files_real, dir, err);
     if (rc != RC_OK)
         key->ops->close(*ret_shard);
     return rc;
 }
 
+/* The files beside it get other names; what was renamed is so for good when it returns. */
+static enum rc beside_set_aside(const struct shard_ops *ops, const char *path, const char *aside,
+                                struct err *err)
+{
+    struct files *files = (struct files *)&files_real;
+    char from[PATH_BYTES_MAX + 16], to[PATH_BYTES_MAX + 16], dir[PATH_BYTES_MAX];
+    enum rc rc = RC_OK;
+    for (const char *const *end = ops->beside; *end && rc == RC_OK; end++) {
+        snprintf(from, sizeof from, "%s%s", path, *end);
+        snprintf(to, sizeof to, "%s%s", aside, *end);
+        if (access(from, F_OK) == 0)
+            rc = files_rename(files, from, to, err);
+    }
+    dir_of(path, dir);
+    return rc == RC_OK ? files_sync_dir(files, dir, err) : rc;
+}
+
 /* ---- taking ---- */
+
+static struct pool_entry *entry_add(struct pool *pool, uint32_t id, const struct shard_ops *ops)
+{
+    struct pool_entry *entry = mem_zalloc(sizeof *entry);
+    entry->id = id;
+    entry->ops = ops;
+    pthread_mutex_init(&entry->open_lock, NULL);
+    table_insert(&pool->table, id_hash(id), entry);
+    list_add(pool, entry);
+    pool->count++;
+    return entry;
+}
 
 static struct pool_entry *entry_take(struct pool *pool, const struct pool_key *key,
                                      enum shard_open how)
@@ -204,36 +290,122 @@ static struct pool_entry *entry_take(struct pool *pool, const struct pool_key *k
     while ((entry = table_find(&pool->table, id_hash(id), &id, NULL)) && entry->closing)
         pthread_cond_wait(&pool->left, &pool->lock);
     if (!entry) {
-        entry = mem_zalloc(sizeof *entry);
-        entry->id = id;
-        entry->ops = key->ops;
-        pthread_mutex_init(&entry->open_lock, NULL);
-        table_insert(&pool->table, id_hash(id), entry);
-        pool->count++;
+        entry = entry_add(pool, id, key->ops);
     } else {
         list_remove(entry);
+        list_add(pool, entry);
     }
-    list_add(pool, entry);
     entry->users++;
     shrink(pool);
     pthread_mutex_unlock(&pool->lock);
     return entry;
 }
 
-/* An entry without a handle is not worth keeping. */
-static void entry_give(struct pool *pool, struct pool_entry *entry)
+/* An entry without a handle is not worth keeping, nor is one whose handle is broken. */
+static void entry_give(struct pool *pool, const struct pool_use *use)
 {
+    struct pool_entry *entry = use->entry;
     pthread_mutex_lock(&pool->lock);
     entry->users--;
-    if (entry->closing) {
-        pthread_cond_broadcast(&pool->left);
-    } else if (entry->users == 0 && !entry->shard) {
-        table_forget(pool, entry);
-        entry_free(entry);
-    } else {
+    if (use->shard && use->shard->broken)
+        entry->closing = true;
+    if (entry->users == 0 && (entry->closing || !entry->shard))
+        entry_end(pool, entry);
+    else
         shrink(pool);
-    }
     pthread_mutex_unlock(&pool->lock);
+}
+
+/* Waits for its users: SQLite removes the files beside it by their names when the last handle is
+ * closed, and those would be the new file's. */
+static void entry_close(struct pool *pool, const struct pool_key *key, enum shard_open how)
+{
+    uint32_t id = id_of(key, how);
+    struct pool_entry *entry;
+    while ((entry = table_find(&pool->table, id_hash(id), &id, NULL))) {
+        entry->closing = true;
+        if (entry->users == 0)
+            entry_end(pool, entry);
+        else
+            pthread_cond_wait(&pool->left, &pool->lock);
+    }
+}
+
+static uint64_t beside_inode(const struct shard_ops *ops, const char *path)
+{
+    char beside[PATH_BYTES_MAX + 16];
+    struct shard_file file;
+    snprintf(beside, sizeof beside, "%s%s", path, ops->beside[0]);
+    return shard_file_look(beside, &file) ? file.inode : 0;
+}
+
+static enum rc entry_open(struct pool *pool, const struct pool_key *key, struct pool_entry *entry,
+                          enum shard_open how, const char *path, struct err *err)
+{
+    struct shard *shard = NULL;
+    struct shard_seen seen = {0};
+    struct shard_file before;
+    pthread_mutex_lock(&pool->lock);
+    const struct pool_seen *kept = table_find(&pool->seen, id_hash(entry->id), &entry->id, NULL);
+    if (kept)
+        seen = kept->seen;
+    pthread_mutex_unlock(&pool->lock);
+    bool was = shard_file_look(path, &before);
+    enum rc rc = how == SHARD_WRITE ? file_open_new(pool, key, path, &seen, &shard, err)
+                                    : key->ops->open(path, &pool->options.types[key->type].table,
+                                                     SHARD_READ, &seen, &shard, err);
+    if (rc != RC_OK)
+        return rc;
+    if (!shard_file_look(path, &entry->file) ||
+        (was && !shard_file_is_same(&before, &entry->file))) {
+        key->ops->close(shard);
+        return err_set(err, RC_BUSY, "shard \"%s\" was replaced while it was opened", path);
+    }
+    entry->beside_inode = beside_inode(key->ops, path);
+    entry->shard = shard;
+    return RC_OK;
+}
+
+/* (5): RC_NOT_FOUND: it is another file. */
+static enum rc entry_look(struct pool_entry *entry, enum shard_open how, const char *path,
+                          struct err *err)
+{
+    struct shard_file now;
+    if (!shard_file_look(path, &now) || !shard_file_is_same(&now, &entry->file))
+        return RC_NOT_FOUND;
+    return entry->ops->look ? entry->ops->look(entry->shard, how, &now, err) : RC_OK;
+}
+
+static enum rc entry_ready(struct pool *pool, const struct pool_key *key, struct pool_use *use,
+                           enum shard_open how, const char *path, struct err *err)
+{
+    struct pool_entry *entry = use->entry;
+    pthread_mutex_lock(&entry->open_lock);
+    bool is_open = entry->shard != NULL;
+    enum rc rc = is_open ? RC_OK : entry_open(pool, key, entry, how, path, err);
+    use->shard = entry->shard;
+    pthread_mutex_unlock(&entry->open_lock);
+    return is_open ? entry_look(entry, how, path, err) : rc;
+}
+
+/* Somebody has put another file there, or none. What stands beside it and has not become part of
+ * the old one must not become part of the new one. */
+static enum rc file_replaced(struct pool *pool, const struct pool_key *key, const char *path,
+                             uint64_t beside, struct err *err)
+{
+    char aside[PATH_BYTES_MAX];
+    int len = snprintf(aside, sizeof aside, "%s.replaced.%llu", path,
+                       (unsigned long long)clock_unix_ms(pool->options.clock));
+    pthread_mutex_lock(&pool->lock);
+    entry_close(pool, key, SHARD_WRITE);
+    entry_close(pool, key, SHARD_READ);
+    enum rc rc = RC_OK;
+    if (key->ops->beside_has_changes && beside && beside == beside_inode(key->ops, path))
+        rc = len < (int)sizeof aside
+                 ? beside_set_aside(key->ops, path, aside, err)
+                 : err_set(err, RC_INVALID, "the directory of shards has too long a name");
+    pthread_mutex_unlock(&pool->lock);
+    return rc;
 }
 
 enum rc pool_take(struct pool *pool, const struct pool_key *key, enum shard_open how,
@@ -241,63 +413,62 @@ enum rc pool_take(struct pool *pool, const struct pool_key *key, enum shard_open
 {
     char path[PATH_BYTES_MAX];
     enum rc rc = path_of(pool, key, path, err);
-    if (rc != RC_OK)
-        return rc;
-    struct pool_entry *entry = entry_take(pool, key, how);
-    pthread_mutex_lock(&entry->open_lock);
-    if (!entry->shard) {
-        struct shard *shard = NULL;
-        rc = how == SHARD_WRITE ? file_open_new(pool, key, path, &shard, err)
-                                : key->ops->open(path, &pool->options.types[key->type].table,
-                                                 SHARD_READ, &shard, err);
+    while (rc == RC_OK) {
+        struct pool_entry *entry = entry_take(pool, key, how);
+        *ret_use = (struct pool_use){.entry = entry};
+        rc = entry_ready(pool, key, ret_use, how, path, err);
         if (rc == RC_OK)
-            entry->shard = shard;
+            return RC_OK;
+        bool again = ret_use->shard && (rc == RC_NOT_FOUND || ret_use->shard->broken);
+        uint64_t beside = entry->beside_inode;
+        entry_give(pool, ret_use);
+        if (again) /* it was open before: another handle may be good */
+            rc = rc == RC_NOT_FOUND ? file_replaced(pool, key, path, beside, err) : RC_OK;
     }
-    *ret_use = (struct pool_use){entry->shard, entry};
-    pthread_mutex_unlock(&entry->open_lock);
-    if (rc != RC_OK)
-        entry_give(pool, entry);
     return rc;
 }
 
 void pool_give(struct pool *pool, const struct pool_use *use)
 {
-    entry_give(pool, use->entry);
+    entry_give(pool, use);
+}
+
+enum rc pool_confirm(struct pool *pool, const struct pool_key *key, const struct pool_use *use,
+                     struct err *err)
+{
+    char path[PATH_BYTES_MAX];
+    struct shard_file now;
+    enum rc rc = path_of(pool, key, path, err);
+    if (rc == RC_OK &&
+        (!shard_file_look(path, &now) || !shard_file_is_same(&now, &use->entry->file)))
+        return err_set(err, RC_BUSY, "shard \"%s\" was replaced while it was written", path);
+    return rc;
 }
 
 /* ---- setting aside ---- */
 
-/* Waits for its users: SQLite removes the files beside it by their names when the last handle is
- * closed, and those would be the new file's. */
-static void entry_close(struct pool *pool, const struct pool_key *key, enum shard_open how)
+static enum rc file_set_aside(const struct shard_ops *ops, const char *path, const char *aside,
+                              struct err *err)
 {
-    uint32_t id = id_of(key, how);
-    struct pool_entry *entry = table_find(&pool->table, id_hash(id), &id, NULL);
-    if (!entry)
-        return;
-    entry->closing = true;
-    while (entry->users > 0)
-        pthread_cond_wait(&pool->left, &pool->lock);
-    table_forget(pool, entry);
-    entry_free(entry);
+    enum rc rc = files_rename((struct files *)&files_real, path, aside, err);
+    return rc == RC_OK ? beside_set_aside(ops, path, aside, err) : rc;
 }
 
-static enum rc files_set_aside(const struct shard_ops *ops, const char *path, const char *aside,
-                               struct err *err)
+/* Nobody opens the file meanwhile. */
+static void entries_block(struct pool *pool, const struct pool_key *key)
 {
-    struct files *files = (struct files *)&files_real;
-    char from[PATH_BYTES_MAX + 16], to[PATH_BYTES_MAX + 16], dir[PATH_BYTES_MAX];
-    enum rc rc = files_rename(files, path, aside, err);
-    for (const char *const *end = ops->beside; *end && rc == RC_OK; end++) {
-        snprintf(from, sizeof from, "%s%s", path, *end);
-        snprintf(to, sizeof to, "%s%s", aside, *end);
-        if (access(from, F_OK) == 0)
-            rc = files_rename(files, from, to, err);
-    }
-    size_t len = (size_t)(strrchr(path, '/') - path);
-    memcpy(dir, path, len);
-    dir[len] = 0;
-    return rc == RC_OK ? files_sync_dir(files, dir, err) : rc;
+    pthread_mutex_lock(&pool->lock);
+    entry_close(pool, key, SHARD_WRITE);
+    entry_close(pool, key, SHARD_READ);
+    entry_add(pool, id_of(key, SHARD_READ), key->ops)->closing = true;
+    pthread_mutex_unlock(&pool->lock);
+}
+
+static void entries_unblock(struct pool *pool, const struct pool_key *key)
+{
+    pthread_mutex_lock(&pool->lock);
+    entry_close(pool, key, SHARD_READ);
+    pthread_mutex_unlock(&pool->lock);
 }
 
 enum rc pool_set_aside(struct pool *pool, const struct pool_key *key, char *ret_path,
@@ -306,19 +477,16 @@ enum rc pool_set_aside(struct pool *pool, const struct pool_key *key, char *ret_
     char path[PATH_BYTES_MAX];
     bool damaged = false;
     enum rc rc = path_of(pool, key, path, err);
-    if (rc == RC_OK)
-        rc = key->ops->prove(path, &damaged, err);
-    if (rc != RC_OK || !damaged)
-        return rc == RC_OK ? RC_NOT_FOUND : rc;
+    if (rc != RC_OK)
+        return rc;
     int len = snprintf(ret_path, PATH_BYTES_MAX, "%s.corrupt.%llu", path,
                        (unsigned long long)clock_unix_ms(pool->options.clock));
     if (len >= PATH_BYTES_MAX)
         return err_set(err, RC_INVALID, "the directory of shards has too long a name");
-    pthread_mutex_lock(&pool->lock);
-    entry_close(pool, key, SHARD_WRITE);
-    entry_close(pool, key, SHARD_READ); /* nobody opens it from here to the new name */
-    rc = files_set_aside(key->ops, path, ret_path, err);
-    pthread_cond_broadcast(&pool->left);
-    pthread_mutex_unlock(&pool->lock);
+    entries_block(pool, key);
+    rc = key->ops->prove(path, &pool->options.types[key->type].table, &damaged, err);
+    if (rc == RC_OK)
+        rc = damaged ? file_set_aside(key->ops, path, ret_path, err) : RC_NOT_FOUND;
+    entries_unblock(pool, key);
     return rc;
 }

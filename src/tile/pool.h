@@ -9,6 +9,8 @@
  *   (2) A handle that somebody has is not closed.
  *   (3) Closing happens under the lock: the same file is not opened meanwhile (LMDB).
  *   (4) A file gets another name while no handle of it is open.
+ *   (5) A handle is used while its file is the one at its path, and has not been changed by others
+ *       without being looked through: otherwise it is closed and opened anew.
  *
  * Threads: any but the executor. */
 #pragma once
@@ -41,6 +43,9 @@ struct pool_use {
 enum rc pool_take(struct pool *pool, const struct pool_key *key, enum shard_open how,
                   struct pool_use *ret_use, struct err *err) NODISCARD;
 void pool_give(struct pool *pool, const struct pool_use *use);
+/* Before what was written is believed to be there: that the file is still the one at its path. */
+enum rc pool_confirm(struct pool *pool, const struct pool_key *key, const struct pool_use *use,
+                     struct err *err) NODISCARD;
 /* The writer's, after RC_CORRUPT and pool_give(): looks whether it is sure, then renames the file.
  * RC_OK: *ret_path (PATH_BYTES_MAX) is where it is now. RC_NOT_FOUND: it is not damaged for sure.
  */

@@ -11,6 +11,8 @@
  * Threads: any; a shard locks itself. Never the executor. */
 #pragma once
 
+#include <sys/stat.h>
+
 #include "base/buf.h"
 #include "tile/tile.h"
 
@@ -47,9 +49,37 @@ struct shard_count {
 
 enum shard_open { SHARD_READ, SHARD_WRITE };
 
+struct shard_file { /* a file as it is at a moment: another one, or a changed one, differs */
+    uint64_t device, inode, bytes, changed_ns;
+};
+
+static inline struct shard_file shard_file_of(const struct stat *stat_of)
+{
+    return (struct shard_file){.device = (uint64_t)stat_of->st_dev,
+                               .inode = (uint64_t)stat_of->st_ino,
+                               .bytes = (uint64_t)stat_of->st_size,
+                               .changed_ns = (uint64_t)stat_of->st_ctim.tv_sec * 1000000000 +
+                                             (uint64_t)stat_of->st_ctim.tv_nsec};
+}
+static inline bool shard_file_is_same(const struct shard_file *a, const struct shard_file *b)
+{
+    return a->device == b->device && a->inode == b->inode;
+}
+static inline bool shard_file_is_unchanged(const struct shard_file *a, const struct shard_file *b)
+{
+    return shard_file_is_same(a, b) && a->bytes == b->bytes && a->changed_ns == b->changed_ns;
+}
+
+struct shard_seen { /* a file that was looked through and found whole; zeroed: never */
+    struct shard_file file;
+    enum shard_open how; /* what may be done with it */
+};
+
 struct shard { /* embedded first in a kind's own struct */
     const struct shard_ops *ops;
     struct shard_table table;
+    struct shard_seen seen; /* of kinds that look files through */
+    _Atomic bool broken;    /* shared: the handle cannot be used any more */
 };
 
 /* False: enough. */
@@ -61,8 +91,12 @@ struct shard_ops {
     /* SHARD_READ: RC_NOT_FOUND if there is no file, or nothing was ever written to it. SHARD_WRITE:
      * made if it is missing; its directory exists. */
     enum rc (*open)(const char *path, const struct shard_table *table, enum shard_open how,
-                    struct shard **ret_shard, struct err *err);
+                    const struct shard_seen *seen, struct shard **ret_shard, struct err *err);
     void (*close)(struct shard *shard);
+    /* Before each use of a handle whose file is `now`: that nobody else has changed it, or that it
+     * is whole again. NULL: the kind finds damage itself. */
+    enum rc (*look)(struct shard *shard, enum shard_open how, const struct shard_file *now,
+                    struct err *err);
     /* All or none, and on disk when it returns. */
     enum rc (*apply)(struct shard *shard, const struct shard_change *const *change, size_t count,
                      struct err *err);
@@ -76,15 +110,27 @@ struct shard_ops {
     /* How many there are in the range, and whether these are there, as of one moment. */
     enum rc (*count)(struct shard *shard, const struct shard_range *range, struct shard_look *look,
                      size_t look_count, struct shard_count *ret_count, struct err *err);
-    /* After RC_CORRUPT, with no handle of ours open for writing: whether the file is damaged for
-     * sure. */
-    enum rc (*prove)(const char *path, bool *ret_damaged, struct err *err);
+    /* After RC_CORRUPT, with no handle of ours open: whether the file is damaged for sure. */
+    enum rc (*prove)(const char *path, const struct shard_table *table, bool *ret_damaged,
+                     struct err *err);
     /* Files beside it that belong to it: "-wal"; up to NULL. */
     const char *const *beside;
+    /* The first of them has changes that the file itself lacks: it must not meet another file. */
+    bool beside_has_changes;
 };
 
 extern const struct shard_ops shard_sqlite_ops;
 extern const struct shard_ops shard_lmdb_ops;
+
+/* False: there is no such file, or it cannot be looked at. */
+static inline bool shard_file_look(const char *path, struct shard_file *ret_file)
+{
+    struct stat stat_of;
+    if (stat(path, &stat_of) != 0)
+        return false;
+    *ret_file = shard_file_of(&stat_of);
+    return true;
+}
 
 /* Whether a row that was found is in the range; for kinds that filter themselves. */
 static inline bool shard_range_takes(const struct shard_range *range, bool tm,

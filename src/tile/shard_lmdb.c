@@ -8,11 +8,13 @@
  * Invariants:
  *   (1) A file is open once in the process: pool.h.
  *   (2) The size of the map changes while nobody has a transaction: resize.
- *   (3) Nothing is opened that lmdb_check() does not take for whole. */
+ *   (3) LMDB follows no page of a file, and changes none, that lmdb_check() has not found whole
+ *       since somebody else changed the file last. */
 #include <errno.h>
+#include <fcntl.h>
 #include <lmdb.h>
 #include <pthread.h>
-#include <sys/stat.h>
+#include <unistd.h>
 
 #include "base/mem.h"
 #include "tile/lmdb_check.h"
@@ -24,6 +26,8 @@ enum {
     MAP_BYTES_MIN = 16 * 1024 * 1024,
     DATABASES = 4,
     FILE_MODE = 0644,
+    BEGIN_TRIES = 8,
+    LOOK_TRIES = 100,
 };
 #define FORMAT_DB "terrace"
 #define FORMAT_KEY "format"
@@ -37,7 +41,12 @@ struct lmdb_shard {
     bool has_format; /* the database is there */
     bool marked;     /* and the mark */
     bool legacy;     /* shared: under resize */
+    bool read_only;  /* it could not be opened otherwise */
     pthread_rwlock_t resize;
+    pthread_mutex_t look_lock; /* one looks it through, the others wait for that */
+    pthread_mutex_t seen_lock; /* of shard.seen and of the next two */
+    bool writing;              /* what differs now is our own change */
+    uint64_t writes;
     char *path;
 };
 
@@ -59,9 +68,17 @@ static enum rc lmdb_error(const char *path, int code, struct err *err)
     return err_set(err, rc, "shard \"%s\": %s", path, mdb_strerror(code));
 }
 
-static enum rc shard_error(const struct lmdb_shard *shard, int code, struct err *err)
+/* After some errors the handle is of no use any more, and the file has to be looked through. */
+static enum rc shard_error(struct lmdb_shard *shard, int code, struct err *err)
 {
-    return lmdb_error(shard->path, code, err);
+    enum rc rc = lmdb_error(shard->path, code, err);
+    if (code == MDB_PANIC || rc == RC_CORRUPT) {
+        pthread_mutex_lock(&shard->seen_lock);
+        shard->shard.seen = (struct shard_seen){0};
+        pthread_mutex_unlock(&shard->seen_lock);
+        shard->shard.broken = true;
+    }
+    return rc;
 }
 
 static MDB_val val_of(struct bytes bytes)
@@ -74,6 +91,166 @@ static struct bytes bytes_of_val(MDB_val val)
     return bytes_of(val.mv_data, val.mv_size);
 }
 
+/* ---- transactions of readers ---- */
+
+/* (2) MDB_MAP_RESIZED: another program has made the file larger than the map. MDB_MAP_FULL: we
+ * have. If there is no room for the new map there is none at all. */
+static int map_resize(struct lmdb_shard *shard, int why)
+{
+    MDB_envinfo info;
+    pthread_rwlock_wrlock(&shard->resize);
+    (void)mdb_env_info(shard->env, &info);
+    int code = shard->shard.broken
+                   ? MDB_PANIC
+                   : mdb_env_set_mapsize(shard->env, why == MDB_MAP_FULL ? 2 * info.me_mapsize : 0);
+    if (code != 0)
+        shard->shard.broken = true;
+    pthread_rwlock_unlock(&shard->resize);
+    return code;
+}
+
+/* With the lock shared, if it begins. */
+static int txn_begin(struct lmdb_shard *shard, MDB_txn **ret_txn)
+{
+    for (int i = 0;; i++) {
+        pthread_rwlock_rdlock(&shard->resize);
+        int code =
+            shard->shard.broken ? MDB_PANIC : mdb_txn_begin(shard->env, NULL, MDB_RDONLY, ret_txn);
+        if (code == 0)
+            return 0;
+        *ret_txn = NULL;
+        pthread_rwlock_unlock(&shard->resize);
+        if (i == BEGIN_TRIES || (code != MDB_MAP_RESIZED && code != MDB_READERS_FULL))
+            return code;
+        code = code == MDB_MAP_RESIZED ? map_resize(shard, code)
+                                       : mdb_reader_check(shard->env, NULL); /* of the dead */
+        if (code != 0)
+            return code;
+    }
+}
+
+static void txn_end(struct lmdb_shard *shard, MDB_txn *txn)
+{
+    mdb_txn_abort(txn);
+    pthread_rwlock_unlock(&shard->resize);
+}
+
+/* ---- looking through: (3) ---- */
+
+static enum rc check_error(const char *path, enum rc rc, const struct err *why, struct err *err)
+{
+    if (rc == RC_OK || rc == RC_NOT_FOUND)
+        return rc;
+    return err_set(err, rc, "shard \"%s\": %s", path, why->text);
+}
+
+/* RC_NOT_FOUND: there is no file, or an empty one. */
+static enum rc header_check(const char *path, bool *ret_damaged, struct err *err)
+{
+    struct lmdb_check_options options = {.what = LMDB_CHECK_OPEN};
+    struct err why = {0};
+    int fd = open(path, O_RDONLY | O_CLOEXEC);
+    if (fd < 0 && errno == ENOENT)
+        return RC_NOT_FOUND;
+    if (fd < 0)
+        return err_set(err, RC_IO, "shard \"%s\": %s", path, strerror(errno));
+    enum rc rc = lmdb_check(fd, &options, ret_damaged, &why);
+    close(fd);
+    return check_error(path, rc, &why, err);
+}
+
+static enum rc file_look(const struct lmdb_shard *shard, int *ret_fd, struct shard_file *ret_file,
+                         struct err *err)
+{
+    struct stat stat_of;
+    if (mdb_env_get_fd(shard->env, ret_fd) != 0 || fstat(*ret_fd, &stat_of) != 0)
+        return err_set(err, RC_IO, "shard \"%s\": %s", shard->path, strerror(errno));
+    *ret_file = shard_file_of(&stat_of);
+    return RC_OK;
+}
+
+/* As of one transaction: others may write meanwhile. */
+static enum rc look_through_once(struct lmdb_shard *shard, enum shard_open how, bool *ret_damaged,
+                                 struct err *err)
+{
+    const char *name = shard->shard.table.name;
+    struct lmdb_check_options options = {.what = how == SHARD_WRITE ? LMDB_CHECK_WRITE
+                                                                    : LMDB_CHECK_READ,
+                                         .table = bytes_of(name, strlen(name))};
+    struct lmdb_check_options header = {.what = LMDB_CHECK_OPEN};
+    struct shard_seen seen = {.how = how};
+    struct err why = {0};
+    MDB_txn *txn;
+    int fd;
+    pthread_mutex_lock(&shard->seen_lock);
+    uint64_t writes = shard->writes;
+    pthread_mutex_unlock(&shard->seen_lock);
+    enum rc rc = file_look(shard, &fd, &seen.file, err); /* before its pages are */
+    if (rc == RC_OK)                                     /* a transaction begins with the header */
+        rc = check_error(shard->path, lmdb_check(fd, &header, ret_damaged, &why), &why, err);
+    if (rc != RC_OK || *ret_damaged)
+        return rc;
+    int code = txn_begin(shard, &txn);
+    if (code != 0)
+        return shard_error(shard, code, err);
+    options.txn = mdb_txn_id(txn);
+    rc = lmdb_check(fd, &options, ret_damaged, &why);
+    txn_end(shard, txn);
+    pthread_mutex_lock(&shard->seen_lock);
+    if (rc == RC_OK && !*ret_damaged && writes == shard->writes && !shard->writing)
+        shard->shard.seen = seen;
+    pthread_mutex_unlock(&shard->seen_lock);
+    return check_error(shard->path, rc, &why, err);
+}
+
+static enum rc look_through(struct lmdb_shard *shard, enum shard_open how, bool *ret_damaged,
+                            struct err *err)
+{
+    enum rc rc = RC_NEWER;
+    for (int i = 0; i < LOOK_TRIES && rc == RC_NEWER; i++)
+        rc = look_through_once(shard, how, ret_damaged, err);
+    if (rc != RC_NEWER)
+        return rc;
+    shard->shard.broken = true; /* or the file was put back to what it was before it was opened */
+    return err_set(err, RC_BUSY, "shard \"%s\" is changed all the time", shard->path);
+}
+
+static enum rc damage_error(struct lmdb_shard *shard, struct err *err)
+{
+    shard->shard.broken = true;
+    return err_set(err, RC_CORRUPT, "shard \"%s\" is damaged", shard->path);
+}
+
+static bool is_seen(struct lmdb_shard *shard, enum shard_open how, const struct shard_file *now)
+{
+    pthread_mutex_lock(&shard->seen_lock);
+    const struct shard_seen *seen = &shard->shard.seen;
+    bool good = shard->writing || (seen->how >= how && shard_file_is_unchanged(&seen->file, now));
+    pthread_mutex_unlock(&shard->seen_lock);
+    return good;
+}
+
+static enum rc lmdb_look(struct shard *base, enum shard_open how, const struct shard_file *now,
+                         struct err *err)
+{
+    struct lmdb_shard *shard = (struct lmdb_shard *)base;
+    struct shard_file again;
+    bool damaged = false;
+    int fd;
+    if (how == SHARD_WRITE && shard->read_only) {
+        shard->shard.broken = true; /* the next one may be opened to be written */
+        return err_set(err, RC_IO, "shard \"%s\" could be opened to be read only", shard->path);
+    }
+    if (LIKELY(is_seen(shard, how, now)))
+        return RC_OK;
+    pthread_mutex_lock(&shard->look_lock);
+    enum rc rc = file_look(shard, &fd, &again, err);
+    if (rc == RC_OK && !is_seen(shard, how, &again))
+        rc = look_through(shard, how, &damaged, err);
+    pthread_mutex_unlock(&shard->look_lock);
+    return rc == RC_OK && damaged ? damage_error(shard, err) : rc;
+}
+
 /* ---- life ---- */
 
 static void lmdb_close(struct shard *base)
@@ -83,8 +260,32 @@ static void lmdb_close(struct shard *base)
         return;
     mdb_env_close(shard->env);
     pthread_rwlock_destroy(&shard->resize);
+    pthread_mutex_destroy(&shard->look_lock);
+    pthread_mutex_destroy(&shard->seen_lock);
     mem_free(shard->path);
     mem_free(shard);
+}
+
+/* What we change ourselves need not be looked through. */
+static void write_begin(struct lmdb_shard *shard)
+{
+    pthread_mutex_lock(&shard->seen_lock);
+    shard->writing = true;
+    pthread_mutex_unlock(&shard->seen_lock);
+}
+
+static void write_end(struct lmdb_shard *shard, bool good)
+{
+    struct shard_file now;
+    struct err err;
+    int fd;
+    good = good && file_look(shard, &fd, &now, &err) == RC_OK;
+    pthread_mutex_lock(&shard->seen_lock);
+    shard->writing = false;
+    shard->writes++;
+    if (good)
+        shard->shard.seen.file = now;
+    pthread_mutex_unlock(&shard->seen_lock);
 }
 
 static int format_read(struct lmdb_shard *shard, MDB_txn *txn, bool *ret_known)
@@ -157,26 +358,55 @@ static enum rc env_open(struct lmdb_shard *shard, enum shard_open how, struct er
             code = mdb_env_set_maxdbs(shard->env, DATABASES);
         if (code == 0)
             code = mdb_env_open(shard->env, shard->path, flags | MDB_RDONLY, FILE_MODE);
+        shard->read_only = true;
     }
     return code == 0 ? RC_OK : shard_error(shard, code, err);
 }
 
-static enum rc lmdb_open(const char *path, const struct shard_table *table, enum shard_open how,
-                         struct shard **ret_shard, struct err *err)
+/* Up to where its pages may be followed: (3). `seen`: if it is still that, it need not be looked
+ * through again. */
+static enum rc whole_open(struct lmdb_shard *shard, enum shard_open how,
+                          const struct shard_seen *seen, bool *ret_damaged, struct err *err)
 {
-    bool damaged = false;
-    enum rc rc = lmdb_check(path, false, &damaged, err); /* (3) */
-    if (rc != RC_OK && !(rc == RC_NOT_FOUND && how == SHARD_WRITE))
+    struct shard_file now;
+    int fd;
+    enum rc rc = header_check(shard->path, ret_damaged, err);
+    if (*ret_damaged || (rc != RC_OK && !(rc == RC_NOT_FOUND && how == SHARD_WRITE)))
         return rc;
-    if (damaged)
-        return err_set(err, RC_CORRUPT, "shard \"%s\" is cut short, or no LMDB file", path);
+    rc = env_open(shard, how, err);
+    if (rc == RC_OK)
+        rc = file_look(shard, &fd, &now, err);
+    if (rc != RC_OK)
+        return rc;
+    shard->shard.seen = *seen;
+    return is_seen(shard, how, &now) ? RC_OK : look_through(shard, how, ret_damaged, err);
+}
+
+static struct lmdb_shard *shard_new(const char *path, const struct shard_table *table)
+{
     struct lmdb_shard *shard = mem_zalloc(sizeof *shard);
     shard->shard = (struct shard){.ops = &shard_lmdb_ops, .table = *table};
     shard->path = mem_dup(path, strlen(path) + 1);
     pthread_rwlock_init(&shard->resize, NULL);
-    rc = env_open(shard, how, err);
+    pthread_mutex_init(&shard->look_lock, NULL);
+    pthread_mutex_init(&shard->seen_lock, NULL);
+    return shard;
+}
+
+static enum rc lmdb_open(const char *path, const struct shard_table *table, enum shard_open how,
+                         const struct shard_seen *seen, struct shard **ret_shard, struct err *err)
+{
+    struct lmdb_shard *shard = shard_new(path, table);
+    bool damaged = false;
+    enum rc rc = whole_open(shard, how, seen, &damaged, err);
+    if (rc == RC_OK && damaged)
+        rc = damage_error(shard, err);
+    if (rc == RC_OK && how == SHARD_WRITE)
+        write_begin(shard);
     if (rc == RC_OK)
         rc = format_open(shard, how, err);
+    if (shard->writing)
+        write_end(shard, rc == RC_OK);
     if (rc != RC_OK) {
         lmdb_close(&shard->shard);
         return rc;
@@ -259,7 +489,7 @@ static int apply_once(struct lmdb_shard *shard, const struct shard_change *const
 {
     MDB_txn *txn = NULL;
     bool marks = !shard->marked || shard->legacy;
-    int code = mdb_txn_begin(shard->env, NULL, 0, &txn);
+    int code = shard->shard.broken ? MDB_PANIC : mdb_txn_begin(shard->env, NULL, 0, &txn);
     if (code != 0)
         return code;
     if (marks)
@@ -278,18 +508,9 @@ static int apply_once(struct lmdb_shard *shard, const struct shard_change *const
     return code;
 }
 
-static int map_grow(struct lmdb_shard *shard, int why)
-{
-    MDB_envinfo info;
-    (void)mdb_env_info(shard->env, &info);
-    return mdb_env_set_mapsize(shard->env, why == MDB_MAP_FULL ? 2 * info.me_mapsize : 0);
-}
-
 /* Whoever reads has the lock shared; a legacy shard is read and rewritten by one at a time. */
-static enum rc lmdb_apply(struct shard *base, const struct shard_change *const *change,
-                          size_t count, struct err *err)
+static int apply(struct lmdb_shard *shard, const struct shard_change *const *change, size_t count)
 {
-    struct lmdb_shard *shard = (struct lmdb_shard *)base;
     for (;;) {
         if (shard->legacy)
             pthread_rwlock_wrlock(&shard->resize);
@@ -298,14 +519,22 @@ static enum rc lmdb_apply(struct shard *base, const struct shard_change *const *
         int code = apply_once(shard, change, count);
         pthread_rwlock_unlock(&shard->resize);
         if (code == MDB_MAP_FULL || code == MDB_MAP_RESIZED) {
-            pthread_rwlock_wrlock(&shard->resize);
-            code = map_grow(shard, code);
-            pthread_rwlock_unlock(&shard->resize);
+            code = map_resize(shard, code);
             if (code == 0)
                 continue;
         }
-        return code == 0 ? RC_OK : shard_error(shard, code, err);
+        return code;
     }
+}
+
+static enum rc lmdb_apply(struct shard *base, const struct shard_change *const *change,
+                          size_t count, struct err *err)
+{
+    struct lmdb_shard *shard = (struct lmdb_shard *)base;
+    write_begin(shard);
+    int code = apply(shard, change, count);
+    write_end(shard, code == 0);
+    return code == 0 ? RC_OK : shard_error(shard, code, err);
 }
 
 /* ---- reading ---- */
@@ -319,8 +548,7 @@ struct reader {
 static int reader_begin(struct reader *reader, struct shard *base)
 {
     *reader = (struct reader){.shard = (struct lmdb_shard *)base};
-    pthread_rwlock_rdlock(&reader->shard->resize);
-    int code = mdb_txn_begin(reader->shard->env, NULL, MDB_RDONLY, &reader->txn);
+    int code = txn_begin(reader->shard, &reader->txn);
     return code == 0 ? mdb_cursor_open(reader->txn, reader->shard->tiles, &reader->cursor) : code;
 }
 
@@ -328,8 +556,8 @@ static void reader_end(struct reader *reader)
 {
     if (reader->cursor)
         mdb_cursor_close(reader->cursor);
-    mdb_txn_abort(reader->txn);
-    pthread_rwlock_unlock(&reader->shard->resize);
+    if (reader->txn)
+        txn_end(reader->shard, reader->txn);
 }
 
 /* The key, or the last before it of the same tile. */
@@ -453,9 +681,15 @@ static enum rc lmdb_count(struct shard *base, const struct shard_range *range,
     return rc;
 }
 
-static enum rc lmdb_prove(const char *path, bool *ret_damaged, struct err *err)
+static enum rc lmdb_prove(const char *path, const struct shard_table *table, bool *ret_damaged,
+                          struct err *err)
 {
-    enum rc rc = lmdb_check(path, true, ret_damaged, err);
+    struct shard_seen never = {0};
+    struct lmdb_shard *shard = shard_new(path, table);
+    enum rc rc = header_check(path, ret_damaged, err);
+    if (rc == RC_OK && !*ret_damaged)
+        rc = whole_open(shard, SHARD_WRITE, &never, ret_damaged, err);
+    lmdb_close(&shard->shard);
     return rc == RC_NOT_FOUND ? RC_OK : rc;
 }
 
@@ -466,6 +700,7 @@ const struct shard_ops shard_lmdb_ops = {
     .shared = true,
     .open = lmdb_open,
     .close = lmdb_close,
+    .look = lmdb_look,
     .apply = lmdb_apply,
     .get = lmdb_get,
     .scan = lmdb_scan,

@@ -12,10 +12,10 @@
  * Invariants:
  *   (1) WAL mode, synchronous=FULL: what COMMIT has acknowledged is on disk.
  *   (2) One thread at a time uses the connection: lock. */
+#include <errno.h>
 #include <pthread.h>
 #include <sqlite3.h>
 #include <stdio.h>
-#include <sys/stat.h>
 
 #include "base/mem.h"
 #include "tile/shard.h"
@@ -227,18 +227,29 @@ static void sqlite_close(struct shard *base)
     mem_free(shard);
 }
 
-static enum rc sqlite_open(const char *path, const struct shard_table *table, enum shard_open how,
-                           struct shard **ret_shard, struct err *err)
+/* An empty file has no tiles, one that cannot be looked at may have some. */
+static enum rc file_look(const char *path, struct err *err)
 {
     struct stat stat_of;
-    if (how == SHARD_READ && (stat(path, &stat_of) != 0 || stat_of.st_size == 0))
+    if (stat(path, &stat_of) == 0)
+        return stat_of.st_size > 0 ? RC_OK : RC_NOT_FOUND;
+    if (errno == ENOENT)
         return RC_NOT_FOUND;
+    return err_set(err, RC_IO, "shard \"%s\": %s", path, strerror(errno));
+}
+
+static enum rc sqlite_open(const char *path, const struct shard_table *table, enum shard_open how,
+                           const struct shard_seen *seen, struct shard **ret_shard, struct err *err)
+{
+    (void)seen;
+    enum rc rc = how == SHARD_READ ? file_look(path, err) : RC_OK;
+    if (rc != RC_OK)
+        return rc;
     struct sqlite_shard *shard = mem_zalloc(sizeof *shard);
     shard->shard = (struct shard){.ops = &shard_sqlite_ops, .table = *table};
     pthread_mutex_init(&shard->lock, NULL);
     int flags =
         SQLITE_OPEN_READWRITE | SQLITE_OPEN_NOMUTEX | (how == SHARD_WRITE ? SQLITE_OPEN_CREATE : 0);
-    enum rc rc = RC_OK;
     if (sqlite3_open_v2(path, &shard->db, flags, NULL) != SQLITE_OK)
         rc = err_set(err, rc_of(sqlite3_errcode(shard->db)), "shard \"%s\": %s", path,
                      sqlite3_errmsg(shard->db));
@@ -628,8 +639,10 @@ static int integrity_row(void *arg, int count, char **text, char **names)
 
 /* Through SQLite alone, the header included: a descriptor of our own would, when it is closed, take
  * the locks of all handles of the file away. */
-static enum rc sqlite_prove(const char *path, bool *ret_damaged, struct err *err)
+static enum rc sqlite_prove(const char *path, const struct shard_table *table, bool *ret_damaged,
+                            struct err *err)
 {
+    (void)table;
     sqlite3 *db = NULL;
     bool ok = false;
     enum rc rc = RC_OK;
@@ -660,4 +673,5 @@ const struct shard_ops shard_sqlite_ops = {
     .count = sqlite_count,
     .prove = sqlite_prove,
     .beside = beside,
+    .beside_has_changes = true,
 };

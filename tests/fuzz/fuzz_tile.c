@@ -1,10 +1,5 @@
 /* fuzz_tile.c - any bytes as what decoders of tiles read: texts of keys, stored keys, values,
- * marks, an LMDB file, a binding. What is taken comes back the same. The first byte says which. */
-#include <stdio.h>
-#include <sys/mman.h>
-#include <unistd.h>
-
-#include "tile/lmdb_check.h"
+ * marks, a binding. What is taken comes back the same. The first byte says which. */
 #include "tile/tile_int.h"
 
 #include "base/banned.h"
@@ -76,22 +71,6 @@ static void fuzz_mark(struct bytes bytes)
     ASSERT(back.bytes == mark.bytes);
 }
 
-/* Whatever the pages say, it ends, and reads nothing that is not there. */
-static void fuzz_lmdb(struct bytes bytes)
-{
-    char path[64];
-    struct err err = {0};
-    bool damaged;
-    int fd = memfd_create("lmdb", 0);
-    ASSERT(fd >= 0);
-    if (write(fd, bytes.ptr, bytes.len) == (ssize_t)bytes.len) {
-        snprintf(path, sizeof path, "/proc/self/fd/%d", fd);
-        enum rc rc = lmdb_check(path, true, &damaged, &err);
-        ASSERT(rc == RC_OK || rc == RC_NOT_FOUND);
-    }
-    close(fd);
-}
-
 static void fuzz_binding(struct bytes text)
 {
     struct bytes name;
@@ -108,7 +87,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     if (size == 0)
         return 0;
     struct bytes input = bytes_of(data + 1, size - 1);
-    switch (data[0] % 7) {
+    switch (data[0] % 6) {
     case 0:
         fuzz_text(input);
         break;
@@ -123,9 +102,6 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
         break;
     case 4:
         fuzz_mark(input);
-        break;
-    case 5:
-        fuzz_lmdb(input);
         break;
     default:
         fuzz_binding(input);

@@ -52,17 +52,27 @@ bool test_is_long(void)
     return value && *value && strcmp(value, "0") != 0;
 }
 
-const char *test_temp_dir(void)
+static const char *dir_make(const char *top)
 {
     if (harness.dir_count == TEST_DIRS_MAX)
         test_fail(__FILE__, __LINE__, "more than %d directories in one test", TEST_DIRS_MAX);
-    const char *top = getenv("TMPDIR");
     char *path = harness.dir[harness.dir_count];
-    snprintf(path, sizeof harness.dir[0], "%s/terrace-test-XXXXXX", top && *top ? top : "/tmp");
+    snprintf(path, sizeof harness.dir[0], "%s/terrace-test-XXXXXX", top);
     if (!mkdtemp(path))
         test_fail(__FILE__, __LINE__, "could not make \"%s\"", path);
     harness.dir_count++;
     return path;
+}
+
+const char *test_temp_dir(void)
+{
+    const char *top = getenv("TMPDIR");
+    return dir_make(top && *top ? top : "/tmp");
+}
+
+const char *test_memory_dir(void)
+{
+    return dir_make("/dev/shm");
 }
 
 static int remove_one(const char *path, const struct stat *stat, int type, struct FTW *ftw)
