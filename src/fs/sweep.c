@@ -24,8 +24,8 @@ enum {
 struct fs_sweep {
     struct task task;
     struct fs *fs;
-    bool asleep; /* until there is a grave */
-    bool failed; /* the last step: the next one waits a little */
+    bool asleep;                /* until there is a grave */
+    bool failed;                /* the last step: the next one waits a little */
     uint64_t count, step_count; /* inodes removed: in all, by the step that runs */
 };
 
