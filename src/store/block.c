@@ -235,7 +235,7 @@ uint16_t block_find_end(const struct block *block, struct bytes suffix, bool *re
     return block_find(block, suffix, ret_exact);
 }
 
-void block_prefetch_out(const struct block *block, struct bytes suffix)
+uint16_t block_prefetch_out(const struct block *block, struct bytes suffix)
 {
     uint16_t low = 0, high = block->count;
     uint64_t head = head_of(suffix, suffix.ptr + suffix.len);
@@ -243,18 +243,19 @@ void block_prefetch_out(const struct block *block, struct bytes suffix)
         uint16_t middle = (uint16_t)((low + high) / 2);
         const uint8_t *at = block_at(block, middle);
         if (!(*at & ENTRY_OUT))
-            return;
+            break;
         uint64_t mine = be64_get(at + 1 + sizeof(struct block_out *));
         if (mine == head) {
             for (size_t line = 0; line < OUT_PREFETCH_LINES; line++)
                 __builtin_prefetch((const uint8_t *)out_get(at + 1) + 64 * line);
-            return;
+            return middle;
         }
         if (mine < head)
             low = (uint16_t)(middle + 1);
         else
             high = middle;
     }
+    return block->count;
 }
 
 struct entry block_entry(const struct block *block, uint16_t index)
