@@ -41,6 +41,24 @@ static inline uint64_t be64_get(const uint8_t *from)
     memcpy(&value, from, sizeof value);
     return __builtin_bswap64(value);
 }
+/* The eight bytes behind `skip` (at most all) as a number that orders as they do, as if zeros
+ * followed the last. */
+static inline uint64_t be64_head(struct bytes bytes, size_t skip)
+{
+    const uint8_t *from = bytes.ptr + skip;
+    size_t len = bytes.len - skip;
+    if (len >= 8)
+        return be64_get(from);
+    if (len == 0)
+        return 0;
+    if (bytes.len >= 8) /* some of them, behind others */
+        return be64_get(from + len - 8) << (64 - 8 * len);
+    if (len >= 4)
+        return (uint64_t)be32_get(from) << 32 | (uint64_t)be32_get(from + len - 4)
+                                                    << (64 - 8 * len);
+    return (uint64_t)from[0] << 56 | (uint64_t)from[len / 2] << (56 - 8 * (len / 2)) |
+           (uint64_t)from[len - 1] << (64 - 8 * len);
+}
 static inline void le16_put(uint8_t *to, uint16_t value)
 {
     memcpy(to, &value, sizeof value);

@@ -5,18 +5,23 @@
 
 #include "base/banned.h"
 
-enum rc fs_name_check(struct bytes name, struct err *err)
+enum rc fs_component_check(struct bytes name, struct err *err)
 {
     if (name.len == 0)
         return err_set(err, RC_INVALID, "a name is empty");
     if (name.len > FS_NAME_BYTES_MAX)
         return err_set(err, RC_INVALID, "a name of %zu bytes is over the limit of %d", name.len,
                        FS_NAME_BYTES_MAX);
-    if (memchr(name.ptr, 0, name.len) || memchr(name.ptr, '/', name.len))
-        return err_set(err, RC_INVALID, "a name holds a NUL or a slash");
     if (name.ptr[0] == '.' && (name.len == 1 || (name.len == 2 && name.ptr[1] == '.')))
         return err_set(err, RC_INVALID, "\".\" and \"..\" are no names");
     return RC_OK;
+}
+
+enum rc fs_name_check(struct bytes name, struct err *err)
+{
+    if (name.len > 0 && (memchr(name.ptr, 0, name.len) || memchr(name.ptr, '/', name.len)))
+        return err_set(err, RC_INVALID, "a name holds a NUL or a slash");
+    return fs_component_check(name, err);
 }
 
 size_t fs_entry_encode(const struct fs_entry *entry, uint8_t to[FS_ENTRY_BYTES_MAX])

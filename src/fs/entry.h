@@ -79,6 +79,8 @@ static inline bool fs_entry_is_dir(const struct fs_entry *entry)
 
 /* What the tree can hold as a name: RC_INVALID says why not. */
 enum rc fs_name_check(struct bytes name, struct err *err) NODISCARD;
+/* The same for what is known to hold no slash and no NUL. */
+enum rc fs_component_check(struct bytes name, struct err *err) NODISCARD;
 
 /* Returns the length. */
 size_t fs_entry_encode(const struct fs_entry *entry, uint8_t to[FS_ENTRY_BYTES_MAX]);

@@ -22,6 +22,15 @@ struct fs_hint {
     uint64_t hash, id;
 };
 
+/* Where the last path was: its directory need not be looked up again while no edge changes. */
+enum { FS_LAST_BYTES = 256 };
+struct fs_last {
+    uint64_t changes;            /* store_group_changes() then */
+    uint64_t id;                 /* of the directory */
+    size_t len;                  /* 0: nothing is known */
+    uint8_t path[FS_LAST_BYTES]; /* of the directory, with a slash at its end */
+};
+
 struct fs {
     struct store *store;
     struct tasks *tasks;
@@ -38,6 +47,7 @@ struct fs {
     struct fs_job *jobs; /* in order of arrival */
     void (*wake)(void *arg);
     void *wake_arg;
+    struct fs_last last;
     struct fs_hint hint[FS_HINTS];
 };
 

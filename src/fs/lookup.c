@@ -36,12 +36,44 @@ enum rc fs__dir_check(struct fs *fs, uint64_t id, struct bytes text, struct err 
     return rc == RC_OK || rc == RC_NOT_FOUND ? fs__missing(fs, id, text, err) : rc;
 }
 
+/* Whether the path is in the directory of the last one, and no edge has changed since. */
+static bool last_holds(const struct fs *fs, struct bytes text, struct bytes *ret_name)
+{
+    const struct fs_last *last = &fs->last;
+    struct err why;
+    if (last->len == 0 || last->changes != store_group_changes(fs->store) ||
+        text.len <= last->len || text.len > FS_PATH_BYTES_MAX ||
+        memcmp(text.ptr, last->path, last->len) != 0)
+        return false;
+    *ret_name = bytes_from(text, last->len);
+    return fs_name_check(*ret_name, &why) == RC_OK;
+}
+
+static void last_set(struct fs *fs, struct bytes text, const struct fs_place *place)
+{
+    struct fs_last *last = &fs->last;
+    last->len = 0;
+    if (text.len - place->name.len > sizeof last->path)
+        return;
+    last->len = text.len - place->name.len;
+    last->id = place->parent;
+    last->changes = store_group_changes(fs->store);
+    memcpy(last->path, text.ptr, last->len);
+}
+
 enum rc fs__place(struct fs *fs, struct bytes text, uint64_t past, struct fs_place *ret_place,
                   struct err *err)
 {
     struct fs_path path;
     struct fs_place place = {.id = FS_ID_ROOT, .name = BYTES("")};
     struct bytes name;
+    if (past == 0 && last_holds(fs, text, &place.name)) {
+        place.parent = fs->last.id;
+        enum rc rc = fs__edge_get(fs, place.parent, place.name, &place.id, err);
+        place.id = rc == RC_OK ? place.id : 0;
+        *ret_place = place;
+        return rc == RC_NOT_FOUND ? RC_OK : rc;
+    }
     enum rc rc = fs_path_open(text, &path, err);
     while (rc == RC_OK && fs_path_next(&path, &name)) {
         place.parent = place.id;
@@ -57,8 +89,10 @@ enum rc fs__place(struct fs *fs, struct bytes text, uint64_t past, struct fs_pla
     }
     if (rc != RC_OK)
         return rc;
-    if (place.parent != 0)
+    if (place.parent != 0) {
         fs__hint_set(fs, text, place.name, place.parent);
+        last_set(fs, text, &place);
+    }
     *ret_place = place;
     return RC_OK;
 }

@@ -23,10 +23,12 @@ enum rc fs_path_open(struct bytes text, struct fs_path *ret_path, struct err *er
                        FS_PATH_BYTES_MAX);
     if (text.len == 0 || text.ptr[0] != '/')
         return err_set(err, RC_INVALID, "a path has to begin with a slash");
+    if (memchr(text.ptr, 0, text.len))
+        return err_set(err, RC_INVALID, "a name holds a NUL or a slash");
     struct fs_path path = {.rest = text.len > 1 ? text : bytes_of(text.ptr, 0)};
     *ret_path = path;
     while (fs_path_next(&path, &name)) {
-        enum rc rc = fs_name_check(name, err);
+        enum rc rc = fs_component_check(name, err);
         if (rc != RC_OK)
             return rc;
     }

@@ -226,19 +226,17 @@ struct part_batch_info part_batch_info(const struct part_batch *batch)
     };
 }
 
-struct bytes part_batch_name(const struct part_batch *batch, size_t worker_index)
+void part_batch_names(const struct part_batch *batch, struct bytes *ret_names)
 {
     const uint8_t *from = batch->frame.names.ptr, *end = from + batch->frame.names.len;
-    ASSERT(worker_index < batch->frame.worker_count);
-    for (size_t i = 0; from < end; i++) {
+    for (size_t i = 0; i < batch->frame.worker_count; i++) {
         uint64_t len;
-        if (!uvarint_get(&from, end, &len))
-            break;
-        if (i == worker_index)
-            return bytes_of(from, (size_t)len);
-        from += len;
+        ret_names[i] = BYTES("");
+        if (from < end && uvarint_get(&from, end, &len)) { /* checked when it was opened */
+            ret_names[i] = bytes_of(from, (size_t)len);
+            from += len;
+        }
     }
-    return BYTES("");
 }
 
 /* ---- some records ---- */

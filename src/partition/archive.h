@@ -59,8 +59,8 @@ enum rc part_batch_open(struct bytes frame, struct part_batch **ret_batch,
                         struct err *err) NODISCARD;
 void part_batch_close(struct part_batch *batch); /* NULL is allowed */
 struct part_batch_info part_batch_info(const struct part_batch *batch);
-/* The name of the n-th worker number; empty if the frame carries none. */
-struct bytes part_batch_name(const struct part_batch *batch, size_t worker_index);
+/* The names of all worker numbers; empty where the frame carries none. */
+void part_batch_names(const struct part_batch *batch, struct bytes *ret_names);
 
 /* The position has to be below the count. */
 enum rc part_batch_get(struct part_batch *batch, size_t position, struct part_record *ret_record,

@@ -131,6 +131,11 @@ struct part_batch *part_cache_get(struct part_cache *cache, const uint8_t id[KEY
     return entry->batch;
 }
 
+bool part_cache_has(struct part_cache *cache, const uint8_t id[KEY_ID_BYTES])
+{
+    return table_find(&cache->table, id_hash(id), id, NULL) != NULL;
+}
+
 enum rc part_cache_put(struct part_cache *cache, const uint8_t id[KEY_ID_BYTES], struct bytes frame,
                        uint64_t now_ms, struct part_batch **ret_batch, struct err *err)
 {

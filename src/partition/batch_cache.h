@@ -28,6 +28,7 @@ void part_cache_limit(struct part_cache *cache, size_t bytes_max, uint64_t ttl_m
 /* NULL: it is not here. */
 struct part_batch *part_cache_get(struct part_cache *cache, const uint8_t id[KEY_ID_BYTES],
                                   uint64_t now_ms);
+bool part_cache_has(struct part_cache *cache, const uint8_t id[KEY_ID_BYTES]); /* is no hit */
 /* Copies and opens a frame. The entry stays until the next call at least, whatever its size. */
 enum rc part_cache_put(struct part_cache *cache, const uint8_t id[KEY_ID_BYTES], struct bytes frame,
                        uint64_t now_ms, struct part_batch **ret_batch, struct err *err) NODISCARD;

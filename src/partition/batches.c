@@ -7,7 +7,7 @@
 
 #include "base/banned.h"
 
-enum { ROW_BYTES_MAX = 8 * TEXT_NUMBER_BYTES + 160, SUFFIX_BYTES = 64, MS_A_SECOND = 1000 };
+enum { ROW_BYTES_MAX = 10 * TEXT_NUMBER_BYTES + 200, SUFFIX_BYTES = 64, MS_A_SECOND = 1000 };
 #define BATCH_WORD "completed:batch:"
 
 /* ---- rows of the index ---- */
@@ -49,6 +49,10 @@ static struct bytes row_write(const struct batch_row *row, uint8_t to[ROW_BYTES_
     at = text_put_u64(at, (uint64_t)row->from_s);
     at = text_put(at, BYTES(",\"to\":"));
     at = text_put_u64(at, (uint64_t)row->to_s);
+    at = text_put(at, BYTES(",\"ids_from\":"));
+    at = text_put_u64(at, (uint64_t)row->covers_min);
+    at = text_put(at, BYTES(",\"ids_to\":"));
+    at = text_put_u64(at, (uint64_t)row->covers_max);
     at = text_put(at, BYTES(",\"key\":\""));
     at = put_hex(at, row->key, KEY_ID_BYTES);
     at = text_put(at, BYTES("\"}"));
@@ -74,6 +78,13 @@ static enum rc row_read(const struct part_job *job, struct bytes field, struct b
     row->from_s = text_get_i64(&text);
     text_want(&text, BYTES(",\"to\":"));
     row->to_s = text_get_i64(&text);
+    row->covers_min = 0;
+    row->covers_max = INT64_MAX;
+    if (text_has(&text, BYTES(",\"ids_from\":"))) {
+        row->covers_min = text_get_i64(&text);
+        text_want(&text, BYTES(",\"ids_to\":"));
+        row->covers_max = text_get_i64(&text);
+    }
     text_want(&text, BYTES(",\"key\":\""));
     get_hex(&text, row->key, KEY_ID_BYTES);
     text_want(&text, BYTES("\"}"));
@@ -192,7 +203,13 @@ static struct bytes batch_suffix(int64_t number, uint8_t to[SUFFIX_BYTES])
     return bytes_of(to, (size_t)(at - to));
 }
 
-static enum rc batch_error(const struct part_job *job, const struct batch_row *row, struct err *err)
+struct bytes batch_key_name(struct part_job *job, const struct batch_row *row)
+{
+    uint8_t suffix[SUFFIX_BYTES];
+    return job_key_name(job, batch_suffix(row->number, suffix));
+}
+
+enum rc batch_error(const struct part_job *job, const struct batch_row *row, struct err *err)
 {
     return err_prefix(err, "elk:{%.*s}:" BATCH_WORD "%lld: ", (int)job->name.len,
                       (const char *)job->name.ptr, (long long)row->number);
@@ -255,13 +272,24 @@ static struct batch_row row_of(const struct part_record *record, size_t count, u
                             .count = count,
                             .raw = raw,
                             .from_s = record[0].updated_s,
-                            .to_s = record[0].updated_s};
+                            .to_s = record[0].updated_s,
+                            .covers_min = record[0].min_id,
+                            .covers_max = record[0].max_id};
     for (size_t i = 1; i < count; i++) {
         ASSERT(record[i].id > record[i - 1].id);
         row.from_s = record[i].updated_s < row.from_s ? record[i].updated_s : row.from_s;
         row.to_s = record[i].updated_s > row.to_s ? record[i].updated_s : row.to_s;
+        row.covers_min = record[i].min_id < row.covers_min ? record[i].min_id : row.covers_min;
+        row.covers_max = record[i].max_id > row.covers_max ? record[i].max_id : row.covers_max;
     }
     return row;
+}
+
+bool batch_row_holds(const struct batch_row *row, const struct part_record *record, size_t count)
+{
+    struct batch_row right = row_of(record, count, row->raw);
+    return row->count == count && row->from_s == right.from_s && row->to_s == right.to_s &&
+           row->covers_min <= right.covers_min && row->covers_max >= right.covers_max;
 }
 
 static enum rc frame_make(struct part *part, const struct part_record *record, size_t count,
@@ -314,7 +342,7 @@ enum rc batch_want(struct part_job *job, const struct batch_row *row, struct err
     return job_key_named(job, batch_suffix(row->number, suffix), TYPE_STRING, &key, err);
 }
 
-enum rc batch_remove(struct part_job *job, const struct batch_row *row, struct err *err)
+enum rc batch_forget(struct part_job *job, const struct batch_row *row, struct err *err)
 {
     uint8_t suffix[SUFFIX_BYTES], field[TEXT_ID_BYTES];
     struct key key;
@@ -324,8 +352,12 @@ enum rc batch_remove(struct part_job *job, const struct batch_row *row, struct e
         key_changed(&key, KV_EVENT_GENERIC, "del");
     }
     text_put_id(field, row->min_id);
-    if (rc == RC_OK)
-        rc = job_delete(job, JOB_INDEX, bytes_of(field, sizeof field), err);
+    return rc == RC_OK ? job_delete(job, JOB_INDEX, bytes_of(field, sizeof field), err) : rc;
+}
+
+enum rc batch_remove(struct part_job *job, const struct batch_row *row, struct err *err)
+{
+    enum rc rc = batch_forget(job, row, err);
     return rc == RC_OK ? sum_add(job, row, -1, err) : rc;
 }
 

@@ -2,8 +2,10 @@
  *
  * A row of the index, by the lowest id of its batch (19 digits):
  *   {"batch":7,"max_id":8000,"count":1000,"bytes":2312,"raw":301230,"from":1794880800,
- *    "to":1794881200,"key":"<ID of the string, 32 hex digits>"}
- * raw: how long the records were as JSON; from and to: when the first and the last was done.
+ *    "to":1794881200,"ids_from":1,"ids_to":8000000,"key":"<ID of the string, 32 hex digits>"}
+ * raw: how long the records were as JSON; from and to: when the first and the last was done;
+ * ids_from and ids_to: the lowest and the highest id that the records cover, so that a batch that
+ * cannot be read is known to cover nothing else. Where they are missing it may cover anything.
  *
  * Invariants: (1) batches do not overlap; (2) a string is written once, with a number and an ID
  * that no other ever has; (3) the numbers of the archive are sums over the index.
@@ -20,6 +22,7 @@ struct batch_row {
     int64_t number;
     uint64_t count, bytes, raw;
     int64_t from_s, to_s;
+    int64_t covers_min, covers_max;
     uint8_t key[KEY_ID_BYTES];
 };
 
@@ -32,9 +35,15 @@ enum rc batch_from(struct part_job *job, int64_t id, struct batch_row *ret_row,
 /* The first batch that may hold this id or a higher one. RC_NOT_FOUND. */
 enum rc batch_holding(struct part_job *job, int64_t id, struct batch_row *ret_row,
                       struct err *err) NODISCARD;
+/* The name of its string, in the command's arena; in front of an error's text; both. */
+struct bytes batch_key_name(struct part_job *job, const struct batch_row *row);
+enum rc batch_error(const struct part_job *job, const struct batch_row *row, struct err *err);
 /* RC_CORRUPT, RC_VERSION name the batch. */
 enum rc batch_open(struct part_job *job, const struct batch_row *row, struct part_batch **ret_batch,
                    struct err *err) NODISCARD;
+
+/* The row says what these records of its batch say. */
+bool batch_row_holds(const struct batch_row *row, const struct part_record *record, size_t count);
 
 /* It will be needed: RC_OK or RC_COLD. */
 enum rc batch_want(struct part_job *job, const struct batch_row *row, struct err *err) NODISCARD;
@@ -47,7 +56,9 @@ enum rc archive_sum(struct part_job *job, struct archive_sum *ret_sum, struct er
 /* Records with ascending ids, and their JSON bytes, become a batch: string, index row, sums. */
 enum rc batch_put(struct part_job *job, const struct part_record *record, size_t count,
                   uint64_t raw, struct err *err) NODISCARD;
-/* Removes the string, the index row, and what they add to the sums. */
+/* Removes the string and the index row; of a job that is being dropped. */
+enum rc batch_forget(struct part_job *job, const struct batch_row *row, struct err *err) NODISCARD;
+/* The same, and what they add to the sums. */
 enum rc batch_remove(struct part_job *job, const struct batch_row *row, struct err *err) NODISCARD;
 
 /* ---- workers ---- */

@@ -26,7 +26,7 @@ static void ids_add(struct census_ids *ids, int64_t id)
     ids->id[ids->count++] = id;
 }
 
-static bool is_of(const struct part_census *census, const struct part_job *job)
+bool census_is_of(const struct part_census *census, const struct part_job *job)
 {
     return census->db == job->ns->index && bytes_eq(census->name, job->name);
 }
@@ -34,7 +34,7 @@ static bool is_of(const struct part_census *census, const struct part_job *job)
 void census_note(struct part_job *job, int64_t id)
 {
     for (struct part_census *census = job->part->census; census; census = census->next)
-        if (is_of(census, job) && (census->through || id < census->cursor)) {
+        if (census_is_of(census, job) && (census->through || id < census->cursor)) {
             if (census->late.count < LATE_MAX)
                 ids_add(&census->late, id);
             else
@@ -45,7 +45,7 @@ void census_note(struct part_job *job, int64_t id)
 bool census_runs(const struct part_job *job)
 {
     for (const struct part_census *census = job->part->census; census; census = census->next)
-        if (is_of(census, job))
+        if (census_is_of(census, job))
             return true;
     return false;
 }
@@ -76,12 +76,14 @@ void part_census_free(void *arg)
         at = &(*at)->next;
     *at = census->next;
     verify_done(census);
+    census_active_done(census);
     census_problems_free(census);
     mem_free((void *)census->name.ptr);
     mem_free(census->late.id);
     mem_free(census->counted.id);
     mem_free(census->covered.span);
     mem_free(census->twice.span);
+    mem_free(census->unreadable.span);
     mem_free(census->result.span);
     mem_free(census);
 }
@@ -188,27 +190,40 @@ static enum rc simple_count(struct part_census *census, struct part_job *job, in
     return rc == RC_NOT_FOUND ? RC_OK : rc;
 }
 
+static enum rc batch_check(const struct part_census *census, const struct batch_row *row,
+                           struct part_batch *batch, struct arena *arena,
+                           struct part_record **ret_record, struct err *err)
+{
+    bool verify = census->options.kind == PART_VERIFY;
+    enum rc rc = verify ? part_batch_verify(batch, err) : RC_OK;
+    if (rc == RC_OK)
+        rc = part_batch_decode(batch, arena, ret_record, err);
+    if (rc == RC_OK && verify && !batch_row_holds(row, *ret_record, row->count))
+        rc = err_set(err, RC_CORRUPT, "its row of the index is not that of its records");
+    return rc;
+}
+
 static enum rc batch_count(struct part_census *census, struct part_job *job,
                            const struct batch_row *row, int64_t to, struct err *err)
 {
     struct part_batch *batch;
     struct part_record *record;
     enum rc rc = batch_open(job, row, &batch, err);
-    if (rc == RC_OK && census->options.kind == PART_VERIFY) {
-        rc = part_batch_verify(batch, err);
+    if (rc == RC_OK) {
+        rc = batch_check(census, row, batch, &job->kv->arena, &record, err);
         if (rc == RC_CORRUPT || rc == RC_VERSION)
-            err_prefix(err, "elk:{%.*s}:completed:batch:%lld: ", (int)job->name.len,
-                       (const char *)job->name.ptr, (long long)row->number);
+            batch_error(job, row, err);
     }
-    if (rc == RC_OK)
-        rc = part_batch_decode(batch, &job->kv->arena, &record, err);
     if (rc == RC_CORRUPT || rc == RC_VERSION)
-        return census_problem(census, err);
+        return census->options.kind == PART_GAPS
+                   ? gaps_unreadable(census, row->covers_min, row->covers_max, err)
+                   : census_problem(census, err);
     for (size_t i = 0; rc == RC_OK && i < row->count; i++) {
-        struct bytes worker;
+        struct bytes worker = BYTES("");
         if (record[i].id < census->cursor || record[i].id > to)
             continue;
-        rc = job_worker_name(job, record[i].worker, &worker, err);
+        if (census->options.kind == PART_VERIFY)
+            rc = job_worker_name(job, record[i].worker, &worker, err);
         if (rc == RC_CORRUPT) {
             rc = census_problem(census, err);
             continue;
@@ -300,13 +315,13 @@ enum rc part_census_step(struct part_census *census, struct part_job *job, struc
             rc = chunk(census, job, err);
         return rc == RC_OK ? RC_WAIT : rc;
     }
-    if (census->late.count > LATE_STEP) {
-        rc = late_count(census, job, err);
-        return rc == RC_OK ? RC_WAIT : rc;
-    }
+    bool more = census->late.count > LATE_STEP;
     rc = late_count(census, job, err);
+    if (rc == RC_OK && more)
+        return RC_WAIT;
+    if (rc == RC_OK && census->options.kind == PART_GAPS)
+        return gaps_end(census, job, err);
     if (rc == RC_OK)
-        rc = census->options.kind == PART_GAPS ? gaps_end(census, job, err)
-                                               : verify_end(census, job, err);
-    return rc;
+        rc = census_active_step(census, job, err);
+    return rc == RC_OK ? verify_end(census, job, err) : rc;
 }

@@ -25,6 +25,21 @@ struct census_held {
     struct held_info *first, **last;
 };
 
+enum { CENSUS_NO_STATE = UINT8_MAX };
+struct census_touch { /* an active record was changed below the cursor */
+    int64_t id;
+    uint32_t number; /* of the note */
+    uint8_t before;  /* its state, or CENSUS_NO_STATE */
+};
+struct census_active {
+    int64_t cursor;
+    bool through, overrun;
+    uint64_t count[PART_STATUS_COUNT];
+    struct census_touch *touch;
+    size_t touch_count, touch_cap;
+    uint32_t touch_number;
+};
+
 struct part_census {
     struct part *part;
     struct part_census *next;
@@ -41,13 +56,15 @@ struct part_census {
     char **problem;
     size_t problem_count;
     /* gaps.c */
-    struct spans covered, twice; /* neither overlap nor touch */
+    struct spans covered, twice, unreadable; /* neither overlap nor touch */
     struct spans result;
     bool span_more;
     /* verify.c */
     struct table sums; /* struct verify_sum */
     struct arena sums_arena;
     uint64_t *histogram;
+    /* verify_active.c */
+    struct census_active active;
 };
 
 void census_held_clear(struct part_census *census, struct arena *arena);
@@ -59,7 +76,17 @@ void census_problems_free(struct part_census *census);
 
 enum rc gaps_count(struct part_census *census, const struct part_info *info,
                    struct err *err) NODISCARD;
+/* A batch that cannot be read covers some of these ids, or all. */
+enum rc gaps_unreadable(struct part_census *census, int64_t min_id, int64_t max_id,
+                        struct err *err) NODISCARD;
 enum rc gaps_end(struct part_census *census, struct part_job *job, struct err *err) NODISCARD;
+
+bool census_is_of(const struct part_census *census, const struct part_job *job);
+
+/* RC_WAIT: there is more. RC_OK: the counts are exact in this commit. */
+enum rc census_active_step(struct part_census *census, struct part_job *job,
+                           struct err *err) NODISCARD;
+void census_active_done(struct part_census *census);
 
 void verify_init(struct part_census *census);
 void verify_done(struct part_census *census);

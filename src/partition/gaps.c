@@ -69,47 +69,104 @@ static enum rc spans_add(struct spans *spans, int64_t min_id, int64_t max_id, st
     return RC_OK;
 }
 
+/* What of it is asked about; false: nothing. */
+static bool bounds_cut(const struct part_census_options *options, int64_t *min_id, int64_t *max_id)
+{
+    if (options->has_from && *min_id < options->from)
+        *min_id = options->from;
+    if (options->has_to && *max_id > options->to)
+        *max_id = options->to;
+    return *min_id <= *max_id;
+}
+
 enum rc gaps_count(struct part_census *census, const struct part_info *info, struct err *err)
 {
-    const struct part_census_options *options = &census->options;
     int64_t min_id = info->min_id, max_id = info->max_id;
-    if (options->has_from && min_id < options->from)
-        min_id = options->from;
-    if (options->has_to && max_id > options->to)
-        max_id = options->to;
-    return min_id <= max_id ? spans_add(&census->covered, min_id, max_id, &census->twice, err)
-                            : RC_OK;
+    return bounds_cut(&census->options, &min_id, &max_id)
+               ? spans_add(&census->covered, min_id, max_id, &census->twice, err)
+               : RC_OK;
 }
 
-static void result_add(struct part_census *census, struct part_span span)
+enum rc gaps_unreadable(struct part_census *census, int64_t min_id, int64_t max_id, struct err *err)
 {
-    if (census->result.count == RESULT_MAX) {
-        census->span_more = true;
-        return;
+    return bounds_cut(&census->options, &min_id, &max_id)
+               ? spans_add(&census->unreadable, min_id, max_id, NULL, err)
+               : RC_OK;
+}
+
+/* ---- the answer ---- */
+
+struct holes { /* what no span covers, from `next` up to `to` */
+    const struct spans *covered;
+    size_t at;
+    int64_t next, to;
+    bool over;
+};
+
+static bool hole_next(struct holes *holes, struct part_span *ret_hole)
+{
+    while (!holes->over) {
+        int64_t from = holes->next;
+        const struct part_span *span =
+            holes->at < holes->covered->count ? &holes->covered->span[holes->at++] : NULL;
+        if (!span || span->min_id > holes->to) {
+            holes->over = true;
+            *ret_hole = (struct part_span){from, holes->to, PART_MISSING};
+            return from <= holes->to;
+        }
+        holes->over = span->max_id >= holes->to;
+        if (!holes->over && span->max_id >= from)
+            holes->next = span->max_id + 1;
+        if (span->min_id > from) {
+            *ret_hole = (struct part_span){from, span->min_id - 1, PART_MISSING};
+            return true;
+        }
     }
-    census->result.span[census->result.count++] = span;
+    return false;
 }
 
-/* Both kinds in order of their ids. */
-static void result_make(struct part_census *census, int64_t from, int64_t to)
+static bool list_next(const struct spans *spans, size_t *at, enum part_span_kind kind,
+                      struct part_span *ret_span)
 {
-    const struct spans *covered = &census->covered, *twice = &census->twice;
-    size_t t = 0;
-    int64_t next = from; /* the first id that is not known to be covered */
-    bool over = from > to;
+    if (*at == spans->count)
+        return false;
+    *ret_span = spans->span[(*at)++];
+    ret_span->kind = kind;
+    return true;
+}
+
+/* All kinds in order of their ids. What is unreadable is not missing. */
+static enum rc result_make(struct part_census *census, int64_t from, int64_t to, struct err *err)
+{
+    struct part_span head[3];
+    size_t at[2] = {0};
+    enum rc rc = RC_OK;
+    for (size_t i = 0; rc == RC_OK && i < census->unreadable.count; i++) {
+        const struct part_span *span = &census->unreadable.span[i];
+        rc = spans_add(&census->covered, span->min_id, span->max_id, NULL, err);
+    }
+    if (rc != RC_OK)
+        return rc;
+    struct holes holes = {.covered = &census->covered, .next = from, .to = to, .over = from > to};
+    bool has[3] = {hole_next(&holes, &head[0]),
+                   list_next(&census->twice, &at[0], PART_TWICE, &head[1]),
+                   list_next(&census->unreadable, &at[1], PART_UNREADABLE, &head[2])};
     census->result.span = mem_alloc(RESULT_MAX * sizeof *census->result.span);
-    for (size_t i = 0; i <= covered->count; i++) {
-        bool last = i == covered->count;
-        int64_t end = last ? to : covered->span[i].min_id - 1;
-        for (; t < twice->count && (last || twice->span[t].min_id < covered->span[i].min_id); t++)
-            result_add(census, (struct part_span){twice->span[t].min_id, twice->span[t].max_id,
-                                                  .twice = true});
-        if (!over && next <= end && (last || covered->span[i].min_id > next))
-            result_add(census, (struct part_span){.min_id = next, .max_id = end});
-        if (last)
-            break;
-        over = over || covered->span[i].max_id >= to;
-        next = over ? next : covered->span[i].max_id + 1;
+    for (;;) {
+        size_t first = ARRAY_LEN(head);
+        for (size_t i = 0; i < ARRAY_LEN(head); i++)
+            if (has[i] && (first == ARRAY_LEN(head) || head[i].min_id < head[first].min_id))
+                first = i;
+        census->span_more = first < ARRAY_LEN(head) && census->result.count == RESULT_MAX;
+        if (first == ARRAY_LEN(head) || census->span_more)
+            return RC_OK;
+        census->result.span[census->result.count++] = head[first];
+        if (first == 0)
+            has[0] = hole_next(&holes, &head[0]);
+        else if (first == 1)
+            has[1] = list_next(&census->twice, &at[0], PART_TWICE, &head[1]);
+        else
+            has[2] = list_next(&census->unreadable, &at[1], PART_UNREADABLE, &head[2]);
     }
 }
 
@@ -134,6 +191,5 @@ enum rc gaps_end(struct part_census *census, struct part_job *job, struct err *e
         return rc;
     if (!any)
         to = from - 1;
-    result_make(census, from, to);
-    return RC_OK;
+    return result_make(census, from, to, err);
 }

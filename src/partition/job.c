@@ -36,8 +36,7 @@ const char *job_key_suffix(enum job_key which)
 
 /* ---- keys ---- */
 
-/* "elk:{job}:suffix", in the arena. */
-static struct bytes key_name(const struct part_job *job, struct bytes suffix)
+struct bytes job_key_name(const struct part_job *job, struct bytes suffix)
 {
     size_t prefix = sizeof PART_PREFIX - 1;
     uint8_t *name = arena_alloc(&job->kv->arena, prefix + job->name.len + 2 + suffix.len);
@@ -65,7 +64,7 @@ static enum rc own_find(struct part_job *job, struct bytes name, uint8_t type, s
 static void keys_want(struct part_job *job)
 {
     for (unsigned i = 0; i < JOB_JOBS; i++) {
-        struct bytes name = key_name(job, keys[i].suffix);
+        struct bytes name = job_key_name(job, keys[i].suffix);
         key_want(job->ns, &name, 1);
     }
 }
@@ -77,7 +76,7 @@ enum rc job_key(struct part_job *job, enum job_key which, struct key **ret_key, 
     if (job->found & 1u << which)
         return RC_OK;
     struct bytes name =
-        which == JOB_JOBS ? BYTES(PART_JOBS_KEY) : key_name(job, keys[which].suffix);
+        which == JOB_JOBS ? BYTES(PART_JOBS_KEY) : job_key_name(job, keys[which].suffix);
     enum rc rc = own_find(job, name, keys[which].type, key, err);
     if (rc == RC_COLD)
         keys_want(job);
@@ -89,7 +88,7 @@ enum rc job_key(struct part_job *job, enum job_key which, struct key **ret_key, 
 enum rc job_key_named(struct part_job *job, struct bytes suffix, uint8_t type, struct key *ret_key,
                       struct err *err)
 {
-    return own_find(job, key_name(job, suffix), type, ret_key, err);
+    return own_find(job, job_key_name(job, suffix), type, ret_key, err);
 }
 
 uint64_t job_count(struct part_job *job, enum job_key which)
@@ -111,6 +110,26 @@ static bool name_is_good(struct bytes name)
     return true;
 }
 
+/* Whether it is there for who opens it this way. */
+static enum rc presence_check(struct part_job *job, enum job_open how, struct err *err)
+{
+    struct bytes value;
+    bool exists = job_exists(job);
+    if (exists && UNLIKELY(job->part->may_drop)) {
+        enum rc rc = job_get(job, JOB_META, JOB_DROPPING, &value, err);
+        if (rc != RC_OK && rc != RC_NOT_FOUND)
+            return rc;
+        job->dropping = rc == RC_OK;
+    }
+    if (job->dropping && how == JOB_MAKE)
+        return err_set(err, RC_BUSY, "job %.*s is being dropped: try again", (int)job->name.len,
+                       (const char *)job->name.ptr);
+    if ((exists && !job->dropping) || how == JOB_MAKE || (exists && how == JOB_DROP))
+        return RC_OK;
+    return err_set(err, RC_REPLY, "NOJOB there is no job %.*s", (int)job->name.len,
+                   (const char *)job->name.ptr);
+}
+
 enum rc job_open(struct part *part, struct ns *ns, struct bytes name, enum job_open how,
                  struct part_job *ret_job, struct err *err)
 {
@@ -120,16 +139,14 @@ enum rc job_open(struct part *part, struct ns *ns, struct bytes name, enum job_o
     ret_job->kv = ns->kv;
     ret_job->name = name;
     ret_job->found = ret_job->changed = 0;
+    ret_job->dropping = false;
     if (!name_is_good(name))
         return err_set(err, RC_INVALID,
                        "the name of a job has 1 to %d bytes of UTF-8 without braces and control "
                        "characters",
                        PART_NAME_BYTES_MAX);
     enum rc rc = job_key(ret_job, JOB_META, &meta, err);
-    if (rc == RC_OK && !meta->exists && how == JOB_MUST_EXIST)
-        return err_set(err, RC_REPLY, "NOJOB there is no job %.*s", (int)name.len,
-                       (const char *)name.ptr);
-    return rc;
+    return rc == RC_OK ? presence_check(ret_job, how, err) : rc;
 }
 
 bool job_exists(const struct part_job *job)
@@ -162,18 +179,36 @@ enum rc job_save(struct part_job *job, struct err *err)
     return rc;
 }
 
-enum rc job_remove(struct part_job *job, struct err *err)
+/* Groups are dropped as wholes, however many rows they have. */
+static enum rc key_drop(struct part_job *job, enum job_key which, struct err *err)
 {
     struct key *key;
+    enum rc rc = job_key(job, which, &key, err);
+    if (rc != RC_OK || !key->exists)
+        return rc;
+    rc = key_remove(key, err);
+    if (rc == RC_OK)
+        key_changed(key, KV_EVENT_GENERIC, "del");
+    return rc;
+}
+
+enum rc job_empty(struct part_job *job, struct err *err)
+{
     enum rc rc = RC_OK;
-    for (unsigned i = 0; rc == RC_OK && i < JOB_JOBS; i++) {
-        rc = job_key(job, (enum job_key)i, &key, err);
-        if (rc != RC_OK || !key->exists)
-            continue;
-        rc = key_remove(key, err);
-        if (rc == RC_OK)
-            key_changed(key, KV_EVENT_GENERIC, "del");
-    }
+    for (unsigned i = 0; rc == RC_OK && i < JOB_JOBS; i++)
+        if (i != JOB_META && i != JOB_INDEX)
+            rc = key_drop(job, (enum job_key)i, err);
+    job->part->may_drop = true;
+    if (rc == RC_OK)
+        rc = job_put(job, JOB_META, JOB_DROPPING, BYTES("1"), err);
+    return rc == RC_OK ? job_save(job, err) : rc;
+}
+
+enum rc job_remove(struct part_job *job, struct err *err)
+{
+    enum rc rc = key_drop(job, JOB_META, err);
+    if (rc == RC_OK)
+        rc = key_drop(job, JOB_INDEX, err);
     job->changed = 0;
     struct bytes value;
     if (rc == RC_OK)
@@ -199,12 +234,24 @@ enum rc job_get(struct part_job *job, enum job_key which, struct bytes field,
     return rc;
 }
 
+/* A census that has counted the active records has to know. */
+static enum rc touch(struct part_job *job, enum job_key which, struct bytes field, bool is_new,
+                     struct err *err)
+{
+    int64_t id;
+    if (LIKELY(job->part->census == NULL) || which != JOB_PARTITIONS || !job_field_read(field, &id))
+        return RC_OK;
+    return census_touched(job, id, is_new, err);
+}
+
 enum rc job_put(struct part_job *job, enum job_key which, struct bytes field, struct bytes value,
                 struct err *err)
 {
     struct key *key;
     bool is_new;
-    enum rc rc = job_key(job, which, &key, err);
+    enum rc rc = touch(job, which, field, false, err);
+    if (rc == RC_OK)
+        rc = job_key(job, which, &key, err);
     if (rc == RC_OK && !key->exists)
         rc = key_create(key, TYPE_HASH, err);
     if (rc == RC_OK)
@@ -219,10 +266,31 @@ enum rc job_put(struct part_job *job, enum job_key which, struct bytes field, st
     return RC_OK;
 }
 
+enum rc job_put_new(struct part_job *job, enum job_key which, struct bytes field,
+                    struct bytes value, struct err *err)
+{
+    struct key *key;
+    enum rc rc = touch(job, which, field, true, err);
+    if (rc == RC_OK)
+        rc = job_key(job, which, &key, err);
+    if (rc == RC_OK && !key->exists)
+        rc = key_create(key, TYPE_HASH, err);
+    if (rc == RC_OK)
+        rc = store_put(job->kv->store, key_rows(key), field, value, err);
+    if (rc != RC_OK)
+        return rc;
+    key->meta.count++;
+    job->changed |= 1u << which;
+    key_changed(key, KV_EVENT_HASH, "hset");
+    return RC_OK;
+}
+
 enum rc job_delete(struct part_job *job, enum job_key which, struct bytes field, struct err *err)
 {
     struct key *key;
-    enum rc rc = job_key(job, which, &key, err);
+    enum rc rc = touch(job, which, field, false, err);
+    if (rc == RC_OK)
+        rc = job_key(job, which, &key, err);
     if (rc == RC_OK)
         rc = store_delete(job->kv->store, key_rows(key), field, err);
     if (rc == RC_NOT_FOUND || (rc == RC_OK && key->meta.count == 0))
@@ -266,8 +334,10 @@ enum rc job_zset_add(struct part_job *job, enum job_key which, int64_t id, doubl
     enum rc rc = job_key(job, which, &key, err);
     if (rc == RC_OK && !key->exists)
         rc = key_create(key, TYPE_ZSET, err);
+    unsigned flags = which == JOB_PENDING ? ZSET_NEW : 0;
     if (rc == RC_OK)
-        rc = zset_add(key, (struct zset_item){job_field_bytes(&member), score}, 0, &change, err);
+        rc =
+            zset_add(key, (struct zset_item){job_field_bytes(&member), score}, flags, &change, err);
     if (rc != RC_OK)
         return rc;
     if (change.what == ZSET_ADDED)
@@ -312,6 +382,21 @@ bool job_field_read(struct bytes field, int64_t *ret_id)
     return number_int(field, ret_id) && *ret_id >= 0;
 }
 
+void job_want(struct part_job *job, enum job_key which, const int64_t *id, size_t count)
+{
+    const struct key *key = &job->key[which];
+    if (!(job->found & 1u << which) || !key->exists)
+        return;
+    for (size_t i = 0; i < count; i++) {
+        struct job_field field = job_field(id[i]);
+        struct bytes bytes = job_field_bytes(&field);
+        if (keys[which].type == TYPE_ZSET)
+            zset_want(key, &bytes, 1, 1);
+        else
+            store_want(job->kv->store, key_rows(key), bytes, STORE_WANT_ROW);
+    }
+}
+
 /* ---- records ---- */
 
 enum rc job_info_read(struct part_job *job, enum job_key which, struct bytes field,
@@ -344,17 +429,36 @@ enum rc job_info(struct part_job *job, enum job_key which, int64_t id, struct pa
                        : rc;
 }
 
-enum rc job_info_put(struct part_job *job, enum job_key which, const struct part_info *info,
-                     struct bytes *ret_json, struct err *err)
+/* In part->json, until the next one. */
+static enum rc info_write(struct part_job *job, const struct part_info *info, struct err *err)
 {
     struct buf *json = &job->part->json;
-    struct job_field field = job_field(info->id);
     buf_cut(json, 0);
     if (!part_info_write(info, json))
         return err_set(err, RC_NOMEM, "could not allocate memory for a record");
-    if (ret_json)
-        *ret_json = buf_bytes(json);
-    return job_put(job, which, job_field_bytes(&field), buf_bytes(json), err);
+    return RC_OK;
+}
+
+enum rc job_info_put_new(struct part_job *job, enum job_key which, const struct part_info *info,
+                         struct err *err)
+{
+    struct job_field field = job_field(info->id);
+    enum rc rc = info_write(job, info, err);
+    return rc == RC_OK
+               ? job_put_new(job, which, job_field_bytes(&field), buf_bytes(&job->part->json), err)
+               : rc;
+}
+
+enum rc job_info_put(struct part_job *job, enum job_key which, const struct part_info *info,
+                     struct bytes *ret_json, struct err *err)
+{
+    struct job_field field = job_field(info->id);
+    enum rc rc = info_write(job, info, err);
+    if (rc == RC_OK && ret_json)
+        *ret_json = buf_bytes(&job->part->json);
+    return rc == RC_OK
+               ? job_put(job, which, job_field_bytes(&field), buf_bytes(&job->part->json), err)
+               : rc;
 }
 
 /* ---- statistics ---- */

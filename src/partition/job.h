@@ -45,6 +45,7 @@ struct part_job {
     struct kv *kv;
     struct bytes name;
     unsigned found, changed; /* bits 1 << enum job_key */
+    bool dropping;           /* PART.DROP has begun: only what is left of the archive is there */
     struct key key[JOB_KEY_COUNT];
 };
 
@@ -58,16 +59,20 @@ struct part_job {
 #define JOB_PAUSED BYTES("paused")
 #define JOB_CREATED BYTES("created_at")
 #define JOB_ARCHIVE BYTES("archive")
+#define JOB_DROPPING BYTES("dropping")
 
-enum job_open { JOB_MUST_EXIST, JOB_MAKE };
+enum job_open { JOB_MUST_EXIST, JOB_MAKE, JOB_DROP };
 /* RC_INVALID: no name of a job; RC_REPLY "NOJOB ...": there is none. JOB_MAKE: it is made by
- * job_make() when something comes into it. */
+ * job_make() when something comes into it; RC_BUSY: it is being dropped. JOB_DROP: one that is
+ * being dropped is there. */
 enum rc job_open(struct part *part, struct ns *ns, struct bytes name, enum job_open how,
                  struct part_job *ret_job, struct err *err) NODISCARD;
 bool job_exists(const struct part_job *job);
 enum rc job_make(struct part_job *job, struct err *err) NODISCARD; /* nothing if it exists */
 enum rc job_save(struct part_job *job, struct err *err) NODISCARD;
-/* Removes every key of the job; its batches have gone before. */
+/* Removes every key but JOB_META, JOB_INDEX and batches: the job is being dropped from now on. */
+enum rc job_empty(struct part_job *job, struct err *err) NODISCARD;
+/* Removes what job_empty() has left; batches have gone before. */
 enum rc job_remove(struct part_job *job, struct err *err) NODISCARD;
 
 /* A key of the job, or one of its own by a suffix ("completed:batch:7"). */
@@ -75,6 +80,7 @@ enum rc job_key(struct part_job *job, enum job_key which, struct key **ret_key,
                 struct err *err) NODISCARD;
 enum rc job_key_named(struct part_job *job, struct bytes suffix, uint8_t type, struct key *ret_key,
                       struct err *err) NODISCARD;
+struct bytes job_key_name(const struct part_job *job, struct bytes suffix); /* in the arena */
 /* For messages: the name of a key. */
 const char *job_key_suffix(enum job_key which);
 
@@ -85,6 +91,9 @@ enum rc job_get(struct part_job *job, enum job_key which, struct bytes field,
                 struct bytes *ret_value, struct err *err) NODISCARD;
 enum rc job_put(struct part_job *job, enum job_key which, struct bytes field, struct bytes value,
                 struct err *err) NODISCARD;
+/* The same of a field that is known not to be there: nothing is read. */
+enum rc job_put_new(struct part_job *job, enum job_key which, struct bytes field,
+                    struct bytes value, struct err *err) NODISCARD;
 /* The field is there. */
 enum rc job_delete(struct part_job *job, enum job_key which, struct bytes field,
                    struct err *err) NODISCARD;
@@ -97,6 +106,7 @@ uint64_t job_count(struct part_job *job, enum job_key which); /* of a key that w
 
 /* ---- JOB_PENDING and JOB_BEATS ---- */
 
+/* What comes into JOB_PENDING is not in it. */
 enum rc job_zset_add(struct part_job *job, enum job_key which, int64_t id, double score,
                      struct err *err) NODISCARD;
 /* The id is in it. */
@@ -116,6 +126,10 @@ static inline struct bytes job_field_bytes(const struct job_field *field)
 }
 bool job_field_read(struct bytes field, int64_t *ret_id);
 
+/* After RC_COLD: the rows of these ids will be needed as well, of a hash of records or of a sorted
+ * set. They are waited for together; one after the other each would undo all before it. */
+void job_want(struct part_job *job, enum job_key which, const int64_t *id, size_t count);
+
 /* ---- records ---- */
 
 /* A record of JOB_PARTITIONS or JOB_COMPLETED, its texts in the command's arena. RC_NOT_FOUND. */
@@ -124,6 +138,9 @@ enum rc job_info(struct part_job *job, enum job_key which, int64_t id, struct pa
 /* The same of a row that was read. */
 enum rc job_info_read(struct part_job *job, enum job_key which, struct bytes field,
                       struct bytes json, struct part_info *ret_info, struct err *err) NODISCARD;
+/* A record that is known not to be there. */
+enum rc job_info_put_new(struct part_job *job, enum job_key which, const struct part_info *info,
+                         struct err *err) NODISCARD;
 /* ret_json (may be NULL): as it was written, until the next one. */
 enum rc job_info_put(struct part_job *job, enum job_key which, const struct part_info *info,
                      struct bytes *ret_json, struct err *err) NODISCARD;

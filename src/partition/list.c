@@ -2,7 +2,7 @@
  *
  * A page merges three sources by id. Rows of hashes are read and compared one by one. Batches are
  * left out by their row of the index, then by the header and the columns of their frame: only
- * records that match are read. */
+ * records that match are read. A batch that cannot be read is shown as that, in its place. */
 #include "partition/idwalk.h"
 #include "partition/part_int.h"
 
@@ -13,7 +13,9 @@ enum {
     LIST_LOOK_BATCHES = 100,       /* opened for one page */
     LIST_LOOK_INDEX = 2000,        /* rows of the index, passed over for one page */
     LIST_BYTES = 16 * 1024 * 1024, /* of JSON, read or written for one page */
+    LIST_AHEAD = 16,               /* batches that are asked for when one is cold */
     READ_MAX = 64,                 /* records read at once */
+    BROKEN_BYTES = 3 * TEXT_NUMBER_BYTES + 100,
     HASH_SOURCES = 2,
 };
 
@@ -76,7 +78,9 @@ struct source { /* a hash of records, in order of ids */
 
 struct packed { /* the batches, in order of ids */
     bool has, in_batch;
-    int64_t id; /* the next one, if it has any */
+    bool broken; /* what comes next is a batch that cannot be read, for the reason `why` */
+    int64_t id;  /* the next one, if it has any */
+    int64_t low; /* lower ids of this batch have been passed */
     int64_t from;
     struct batch_row row;
     struct part_batch *batch;
@@ -85,6 +89,7 @@ struct packed { /* the batches, in order of ids */
     struct part_record record[READ_MAX];
     uint32_t worker; /* the last one that was shown, and its name */
     struct bytes worker_name;
+    struct err why;
 };
 
 struct page {
@@ -167,13 +172,41 @@ static bool row_is_out(const struct page *page, const struct batch_row *row)
            (row->to_s < list->updated_min_s || row->from_s > list->updated_max_s);
 }
 
+/* What comes behind a cold batch is asked for with it. */
+static void ahead_want(struct page *page, int64_t from)
+{
+    struct err ignored;
+    struct batch_row row;
+    for (size_t i = 0; i < LIST_AHEAD && from >= 0; i++) {
+        if (batch_from(page->job, from, &row, &ignored) != RC_OK || row.min_id > page->list->id_max)
+            return;
+        if (!row_is_out(page, &row) && !part_cache_has(&page->job->part->cache, row.key))
+            (void)!batch_want(page->job, &row, &ignored);
+        from = row.max_id < INT64_MAX ? row.max_id + 1 : -1;
+    }
+}
+
+/* An error of the batch: it is shown in its place. */
+static enum rc packed_break(struct page *page, enum rc rc, const struct err *err)
+{
+    struct packed *packed = &page->packed;
+    if (page->list->strict || (rc != RC_CORRUPT && rc != RC_VERSION))
+        return rc;
+    packed->in_batch = packed->broken = packed->has = true;
+    packed->id = packed->low;
+    packed->next = packed->count = 0;
+    packed->scan_at = packed->row.count;
+    packed->why = *err;
+    return RC_OK;
+}
+
 /* The next batch that may have something; `in_batch` false: there is none, or the page has looked
  * at enough (then `has`, and the cursor goes on from `id`). */
 static enum rc packed_open(struct page *page, struct err *err)
 {
     struct packed *packed = &page->packed;
     enum rc rc = RC_OK;
-    packed->has = packed->in_batch = false;
+    packed->has = packed->in_batch = packed->broken = false;
     while (packed->from >= 0) {
         rc = batch_holding(page->job, packed->from, &packed->row, err);
         if (rc == RC_NOT_FOUND || (rc == RC_OK && packed->row.min_id > page->list->id_max)) {
@@ -198,7 +231,11 @@ static enum rc packed_open(struct page *page, struct err *err)
         page->opened++;
         packed->scan_at = packed->count = packed->next = 0;
         packed->in_batch = true;
-        return batch_open(page->job, &packed->row, &packed->batch, err);
+        packed->low = first;
+        rc = batch_open(page->job, &packed->row, &packed->batch, err);
+        if (rc == RC_COLD)
+            ahead_want(page, packed->from);
+        return rc == RC_OK ? rc : packed_break(page, rc, err);
     }
     return RC_OK;
 }
@@ -212,7 +249,10 @@ static enum rc packed_read(struct page *page, struct err *err)
     packed->next = 0;
     packed->count = part_batch_scan(packed->batch, &packed->filter, &packed->scan_at, position,
                                     room < READ_MAX ? (size_t)room : READ_MAX);
-    return part_batch_read(packed->batch, position, packed->count, packed->record, err);
+    enum rc rc = part_batch_read(packed->batch, position, packed->count, packed->record, err);
+    if (rc == RC_CORRUPT || rc == RC_VERSION)
+        batch_error(page->job, &packed->row, err);
+    return rc == RC_OK ? rc : packed_break(page, rc, err);
 }
 
 /* The record that comes next, in this batch or in one behind it. */
@@ -220,6 +260,8 @@ static enum rc packed_next(struct page *page, struct err *err)
 {
     struct packed *packed = &page->packed;
     for (;;) {
+        if (packed->broken)
+            return RC_OK;
         if (packed->in_batch && packed->next < packed->count) {
             packed->has = true;
             packed->id = packed->record[packed->next].id;
@@ -255,12 +297,43 @@ static enum rc packed_begin(struct page *page, int64_t from, struct err *err)
     return packed_next(page, err);
 }
 
+static enum rc broken_show(struct page *page, struct err *err)
+{
+    struct packed *packed = &page->packed;
+    struct buf *json = &page->job->part->json;
+    struct bytes key = batch_key_name(page->job, &packed->row);
+    struct bytes why = bytes_of(packed->why.text, strlen(packed->why.text));
+    buf_cut(json, 0);
+    if (!buf_reserve(json, BROKEN_BYTES + (key.len + why.len) * TEXT_ESCAPE_FACTOR))
+        return err_set(err, RC_NOMEM, "could not allocate memory for a record");
+    uint8_t *at = text_put(json->ptr, BYTES("{\"unreadable\":"));
+    at = text_put_string(at, key);
+    at = text_put(at, BYTES(",\"from_id\":"));
+    at = text_put_u64(at, (uint64_t)packed->low);
+    at = text_put(at, BYTES(",\"to_id\":"));
+    at = text_put_u64(at, (uint64_t)packed->row.max_id);
+    at = text_put(at, BYTES(",\"records\":"));
+    at = text_put_u64(at, packed->row.count);
+    at = text_put(at, BYTES(",\"error\":"));
+    at = text_put_string(at, why);
+    *at++ = '}';
+    json->len = (size_t)(at - json->ptr);
+    page->show(page->arg, buf_bytes(json));
+    page->shown++;
+    page->bytes += json->len;
+    return packed_open(page, err);
+}
+
 static enum rc packed_show(struct page *page, struct err *err)
 {
     struct packed *packed = &page->packed;
     const struct part_record *record = &packed->record[packed->next];
     enum rc rc = RC_OK;
     ASSERT(packed->in_batch);
+    if (packed->broken) {
+        rc = broken_show(page, err);
+        return rc == RC_OK && packed->in_batch ? packed_next(page, err) : rc;
+    }
     if (!packed->worker_name.ptr || record->worker != packed->worker)
         rc = job_worker_name(page->job, record->worker, &packed->worker_name, err);
     if (rc != RC_OK)
@@ -270,6 +343,7 @@ static enum rc packed_show(struct page *page, struct err *err)
     rc = json_show(page->job, &info, page->show, page->arg, err);
     page->shown++;
     page->bytes += page->job->part->json.len;
+    packed->low = record->id + (record->id < INT64_MAX);
     packed->next++;
     return rc == RC_OK ? packed_next(page, err) : rc;
 }

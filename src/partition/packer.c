@@ -18,12 +18,13 @@ enum {
 };
 #define NS_A_MS UINT64_C(1000000)
 
-enum work { WORK_NONE, WORK_LOOK, WORK_PACK, WORK_RETAIN };
+enum work { WORK_NONE, WORK_LOOK, WORK_PACK, WORK_RETAIN, WORK_DROP };
 
 struct known { /* a job */
     uint32_t db;
     struct bytes name; /* owned */
     bool due;          /* to be looked at */
+    bool dropping;     /* PART.DROP has begun */
     bool passing;
     struct pack_pass pass;
     uint64_t stuck; /* completed when the last pass could not go on; 0: it could */
@@ -99,6 +100,14 @@ void packer_kick(struct packer *packer, const struct part_job *job)
     wake(packer);
 }
 
+void packer_drop(struct packer *packer, const struct part_job *job)
+{
+    if (!packer)
+        return;
+    known_find(packer, job->ns->index, job->name)->dropping = true;
+    wake(packer);
+}
+
 void packer_know(struct packer *packer, const struct part_job *job)
 {
     if (packer)
@@ -149,7 +158,7 @@ static enum rc known_open(struct packer *packer, const struct known *known, stru
     struct ns *ns = kv_ns(packer->part->kv, known->db);
     if (!ns)
         return RC_NOT_FOUND;
-    enum rc rc = job_open(packer->part, ns, known->name, JOB_MUST_EXIST, job, err);
+    enum rc rc = job_open(packer->part, ns, known->name, JOB_DROP, job, err);
     return rc == RC_REPLY || rc == RC_INVALID ? RC_NOT_FOUND : rc;
 }
 
@@ -215,6 +224,13 @@ static enum rc work_retain(struct known *known, struct part_job *job, struct err
     return RC_OK;
 }
 
+static enum rc work_drop(struct known *known, struct part_job *job, struct err *err)
+{
+    bool more;
+    known->dropping = true;
+    return part_drop(job, &more, err); /* a job that is gone is forgotten at the next look */
+}
+
 static uint64_t retain_every_ms(const struct part_limits *limits)
 {
     uint64_t every = limits->retain_ms / 10;
@@ -224,6 +240,8 @@ static uint64_t retain_every_ms(const struct part_limits *limits)
 static enum work work_of(const struct packer *packer, struct known *known)
 {
     const struct part *part = packer->part;
+    if (known->dropping)
+        return WORK_DROP;
     if (known->passing)
         return WORK_PACK;
     if (known->due)
@@ -239,11 +257,11 @@ static enum work work_of(const struct packer *packer, struct known *known)
 /* What cannot be read does not stop the other jobs, nor this one for ever. */
 static void known_give_up(struct packer *packer, struct known *known, const struct err *err)
 {
-    if (known->passing || known->retaining)
-        log_warn("partitions of job %.*s could not be packed, trying again later: %s",
+    if (known->passing || known->retaining || known->dropping)
+        log_warn("partitions of job %.*s could not be packed or dropped, trying again later: %s",
                  (int)known->name.len, (const char *)known->name.ptr, err->text);
     packer->part->watch.pack_failure_count++;
-    known->due = known->passing = known->retaining = false;
+    known->due = known->passing = known->retaining = known->dropping = false;
     known->stuck = 0;
 }
 
@@ -256,7 +274,11 @@ static enum rc known_work(struct packer *packer, struct known *known, enum work 
         known_forget(packer, known);
         return RC_OK;
     }
-    if (rc == RC_OK && work == WORK_LOOK)
+    if (rc == RC_OK && job.dropping)
+        rc = work_drop(known, &job, err);
+    else if (rc == RC_OK && work == WORK_DROP)
+        known->dropping = false; /* what began it was taken back */
+    else if (rc == RC_OK && work == WORK_LOOK)
         rc = work_look(known, &job, err);
     else if (rc == RC_OK && work == WORK_PACK)
         rc = work_pack(known, &job, err);
@@ -275,13 +297,17 @@ static enum rc known_work(struct packer *packer, struct known *known, enum work 
 static enum rc seen_all(struct packer *packer, struct err *err)
 {
     size_t count = 0;
+    bool dropping = false;
     struct known *next;
     for (struct known *known = packer->first; known; known = next) {
         struct part_job job;
         next = known->next;
         enum rc rc = known_open(packer, known, &job, err);
-        if (rc == RC_OK)
+        if (rc == RC_OK && job.dropping)
+            known->dropping = true;
+        else if (rc == RC_OK)
             rc = seen_update(known, &job, err);
+        dropping = dropping || known->dropping;
         if (rc == RC_COLD)
             return rc;
         if (rc == RC_NOT_FOUND)
@@ -289,6 +315,7 @@ static enum rc seen_all(struct packer *packer, struct err *err)
         else if (count < SEEN_MAX)
             packer->seen[count++] = known->seen;
     }
+    packer->part->may_drop = dropping;
     packer->seen_count = count;
     packer->watch_ms = packer->part->kv->now_ms + SLEEP_MS;
     return RC_OK;

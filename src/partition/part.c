@@ -10,7 +10,8 @@
 
 #include "base/banned.h"
 
-enum { RETRY_LOOK_MAX = 5000 /* rows of one commit */ };
+enum { DROP_STEP = 256 };                                           /* batches of one commit */
+enum { RETRY_LOOK_MAX = 5000, RETRY_BYTES_MAX = 16 * 1024 * 1024 }; /* of one commit */
 
 /* ---- life ---- */
 
@@ -27,6 +28,7 @@ struct part *part_new(const struct part_options *options)
         .prefix = BYTES(PART_PREFIX),
         .error = "keys that begin with " PART_PREFIX
                  " belong to partitions: they can be read, and only PART.* commands change them"};
+    part->may_drop = true; /* from before the start */
     part->packer = packer_new(part);
     return part;
 }
@@ -168,7 +170,7 @@ static enum rc pending_put(struct part_job *job, const struct part_new *one, str
                              .created_ms = now_ms,
                              .options = one->options,
                              .duration_ms = PART_DURATION_NONE};
-    enum rc rc = job_info_put(job, JOB_PARTITIONS, &info, NULL, err);
+    enum rc rc = job_info_put_new(job, JOB_PARTITIONS, &info, err);
     if (rc == RC_OK)
         rc = job_zset_add(job, JOB_PENDING, one->id, (double)one->id, err);
     return rc;
@@ -248,6 +250,14 @@ static enum rc part_is_there(struct part_job *job, const struct bounds *bounds,
     return rc;
 }
 
+static void parts_want(struct part_job *job, const struct part_new *parts, size_t count)
+{
+    for (size_t i = 0; i < count; i++) {
+        job_want(job, JOB_PARTITIONS, &parts[i].id, 1);
+        job_want(job, JOB_COMPLETED, &parts[i].id, 1);
+    }
+}
+
 enum rc part_add(struct part_job *job, const struct part_new *parts, size_t count,
                  uint64_t *ret_added, struct err *err)
 {
@@ -265,6 +275,8 @@ enum rc part_add(struct part_job *job, const struct part_new *parts, size_t coun
         rc = options_check(&one.options, err);
         if (rc == RC_OK)
             rc = part_is_there(job, &bounds, &one, err);
+        if (rc == RC_COLD)
+            parts_want(job, parts + i, count - i);
         if (rc != RC_NOT_FOUND)
             continue;
         rc = pending_put(job, &one, err);
@@ -344,26 +356,31 @@ enum rc part_retry(struct part_job *job, int64_t id, bool *ret_done, struct err 
 enum rc part_retry_all(struct part_job *job, int64_t *from, uint64_t *count, bool *ret_more,
                        struct err *err)
 {
-    CLEANUP(idwalk_done) struct idwalk walk;
+    CLEANUP(idwalk_done) struct idwalk walk = {0};
     struct key *key;
     struct bytes json;
     int64_t at = *from, id;
     uint64_t done = 0;
-    size_t looked = 0;
+    size_t looked = 0, bytes = 0;
     enum rc rc = job_key(job, JOB_PARTITIONS, &key, err);
+    if (rc != RC_OK)
+        return rc;
     idwalk_init(&walk, key, at);
-    for (; rc == RC_OK && looked < RETRY_LOOK_MAX; looked++) {
+    for (; looked < RETRY_LOOK_MAX && bytes < RETRY_BYTES_MAX; looked++) {
         struct part_info info;
         rc = idwalk_next(&walk, &id, &json, err);
         if (rc != RC_OK)
             break;
+        bytes += json.len;
         struct job_field field = job_field(id);
         rc = job_info_read(job, JOB_PARTITIONS, job_field_bytes(&field), json, &info, err);
         at = id;
-        if (rc != RC_OK || info.status != PART_FAILED)
-            continue;
-        rc = retry_one(job, &info, err);
-        done++;
+        if (rc == RC_OK && info.status == PART_FAILED) {
+            rc = retry_one(job, &info, err);
+            done++;
+        }
+        if (rc != RC_OK)
+            break;
     }
     *ret_more = rc == RC_OK && at < INT64_MAX;
     if (rc == RC_OK || rc == RC_NOT_FOUND)
@@ -373,6 +390,15 @@ enum rc part_retry_all(struct part_job *job, int64_t *from, uint64_t *count, boo
     *from = at + (at < INT64_MAX);
     *count += done;
     return RC_OK;
+}
+
+/* ---- many at once ---- */
+
+void part_want(struct part_job *job, const int64_t *id, size_t count)
+{
+    job_want(job, JOB_PARTITIONS, id, count);
+    job_want(job, JOB_PENDING, id, count);
+    job_want(job, JOB_BEATS, id, count);
 }
 
 /* ---- removing ---- */
@@ -396,25 +422,45 @@ enum rc part_delete(struct part_job *job, int64_t id, bool *ret_done, struct err
     return rc;
 }
 
-/* All cold ones are asked for before the first is removed. */
-enum rc part_drop(struct part_job *job, struct err *err)
+/* Some batches; all that are cold are asked for before the first is removed. */
+static enum rc batches_drop(struct part_job *job, bool *ret_more, struct err *err)
 {
     struct batch_row row;
     bool cold = false;
     int64_t from = 0;
-    enum rc rc;
-    while ((rc = batch_from(job, from, &row, err)) == RC_OK) {
-        rc = cold ? batch_want(job, &row, err) : batch_remove(job, &row, err);
+    enum rc rc = RC_OK;
+    *ret_more = true;
+    for (size_t i = 0; i < DROP_STEP; i++) {
+        rc = batch_from(job, from, &row, err);
+        if (rc == RC_OK)
+            rc = cold ? batch_want(job, &row, err) : batch_forget(job, &row, err);
         cold = cold || rc == RC_COLD;
         if (rc != RC_OK && rc != RC_COLD)
-            return rc;
-        if (row.min_id == INT64_MAX)
+            break;
+        *ret_more = row.min_id < INT64_MAX;
+        if (!*ret_more)
             break;
         from = row.min_id + 1;
     }
+    *ret_more = *ret_more && rc != RC_NOT_FOUND;
     if (cold)
         return RC_COLD;
-    return rc == RC_OK || rc == RC_NOT_FOUND ? job_remove(job, err) : rc;
+    return rc == RC_NOT_FOUND ? RC_OK : rc;
+}
+
+enum rc part_drop(struct part_job *job, bool *ret_more, struct err *err)
+{
+    enum rc rc = RC_OK;
+    if (!job->dropping)
+        rc = job_empty(job, err);
+    if (rc == RC_OK)
+        rc = batches_drop(job, ret_more, err);
+    if (rc != RC_OK)
+        return rc;
+    if (!*ret_more)
+        return job_remove(job, err);
+    packer_drop(job->part->packer, job);
+    return job_save(job, err);
 }
 
 enum rc part_pause(struct part_job *job, bool paused, struct err *err)

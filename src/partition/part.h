@@ -19,7 +19,8 @@ enum {
     PART_NAME_BYTES_MAX = 255,
     PART_TEXT_BYTES_MAX = 1024 * 1024, /* of options, of an error */
     PART_CLAIM_COUNT_MAX = 10000,
-    PART_ALLOC_STEP = 5000, /* partitions made in one commit */
+    PART_CLAIM_BYTES = 16 * 1024 * 1024, /* of records; a claim ends behind it with fewer */
+    PART_ALLOC_STEP = 5000,              /* partitions made in one commit */
     PART_STALE_MS = 5 * 60 * 1000,
 };
 
@@ -119,6 +120,9 @@ enum rc part_fail(struct part_job *job, const struct part_hold *hold, struct byt
                   struct err *err) NODISCARD;
 enum rc part_release(struct part_job *job, const struct part_hold *hold, struct err *err) NODISCARD;
 
+/* After RC_COLD of one of several: what the others will need of their rows. */
+void part_want(struct part_job *job, const int64_t *id, size_t count);
+
 /* ---- people ---- */
 
 /* A failed one becomes pending; *ret_done false: it is not failed. */
@@ -129,7 +133,9 @@ enum rc part_retry_all(struct part_job *job, int64_t *from, uint64_t *count, boo
                        struct err *err) NODISCARD;
 /* Takes an active one out; *ret_done false: there is none. */
 enum rc part_delete(struct part_job *job, int64_t id, bool *ret_done, struct err *err) NODISCARD;
-enum rc part_drop(struct part_job *job, struct err *err) NODISCARD; /* and everything of the job */
+/* The job, which was opened for JOB_DROP, and everything of it. It is gone for everybody with the
+ * first commit; *ret_more: call it again, there are batches left. */
+enum rc part_drop(struct part_job *job, bool *ret_more, struct err *err) NODISCARD;
 enum rc part_pause(struct part_job *job, bool paused, struct err *err) NODISCARD;
 
 /* ---- the archive ---- */
@@ -147,9 +153,14 @@ enum rc part_compact_step(struct part_job *job, struct part_compact *state, bool
  * are completed meanwhile. */
 struct part_census;
 enum part_census_kind { PART_VERIFY, PART_GAPS };
+enum part_span_kind {
+    PART_MISSING,    /* covered by nothing */
+    PART_TWICE,      /* covered more than once */
+    PART_UNREADABLE, /* batches that cannot be read cover some of it, or all */
+};
 struct part_span {
     int64_t min_id, max_id;
-    bool twice; /* covered twice; otherwise not at all */
+    enum part_span_kind kind;
 };
 struct part_census_options {
     enum part_census_kind kind;
@@ -189,14 +200,13 @@ struct part_exported {
 enum rc part_export(struct part_job *job, const struct part_export *wanted,
                     struct part_exported *ret_exported, struct err *err) NODISCARD;
 /* Takes in what part_export() or the original wrote: completed records. Those that are there with
- * the same range are passed over. */
+ * the same range are passed over. The workers are sorted. */
 struct part_import_worker {
     int64_t number;
     struct bytes name;
 };
-enum rc part_import(struct part_job *job, struct bytes bytes,
-                    const struct part_import_worker *worker, size_t worker_count,
-                    uint64_t *ret_added, struct err *err) NODISCARD;
+enum rc part_import(struct part_job *job, struct bytes bytes, struct part_import_worker *worker,
+                    size_t worker_count, uint64_t *ret_added, struct err *err) NODISCARD;
 
 /* ---- looking ---- */
 
@@ -212,10 +222,13 @@ struct part_list {
     int64_t updated_min_s, updated_max_s;
     int64_t stale_ms;
     bool archived; /* completed ones too; they are as well if `statuses` names them */
+    bool strict;   /* a batch that cannot be read is an error */
     uint64_t count;
     int64_t cursor; /* the first id to look at */
 };
-/* Shows a page in order of ids. *ret_cursor: where to go on; 0: that was all. */
+/* Shows a page in order of ids. *ret_cursor: where to go on; 0: that was all. Where a batch cannot
+ * be read, and might have something, stands what is known of it instead of its records:
+ *   {"unreadable":"<key>","from_id":21,"to_id":40,"records":20,"error":"<why>"} */
 enum rc part_list(struct part_job *job, const struct part_list *list, part_show_fn *show, void *arg,
                   int64_t *ret_cursor, struct err *err) NODISCARD;
 

@@ -16,6 +16,7 @@ struct part {
     struct buf frame; /* a frame in construction */
     struct part_cache cache;
     struct packer *packer;
+    bool may_drop;              /* a job may be being dropped: rows decide */
     struct part_census *census; /* those under way */
     struct part_watch watch;
 };
@@ -42,6 +43,8 @@ struct packer *packer_new(struct part *part);
 void packer_free(struct packer *packer);
 void packer_know(struct packer *packer, const struct part_job *job); /* it was made */
 void packer_kick(struct packer *packer, const struct part_job *job);
+/* PART.DROP has begun: if whoever asked for it goes away, the packer ends it. */
+void packer_drop(struct packer *packer, const struct part_job *job);
 /* Something may have to be done by other limits. */
 void packer_look(struct packer *packer);
 
@@ -69,4 +72,6 @@ enum rc pack_retain(struct part_job *job, int64_t *from, enum pack_end *ret_end,
 
 /* census.c */
 void census_note(struct part_job *job, int64_t id);
+/* A row of JOB_PARTITIONS is about to be made, changed or deleted. */
+enum rc census_touched(struct part_job *job, int64_t id, bool is_new, struct err *err) NODISCARD;
 bool census_runs(const struct part_job *job); /* nothing of the job may age out meanwhile */

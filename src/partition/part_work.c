@@ -40,6 +40,7 @@ struct claiming {
     int64_t fence;
     uint64_t fence_before; /* the last one before this claim */
     uint64_t left;
+    size_t bytes; /* of records, shown */
 };
 
 /* The record becomes this worker's, whoever had it. */
@@ -66,9 +67,13 @@ static enum rc claim_take(struct claiming *to, struct part_info *info, struct er
     info->fence = (uint64_t)++to->fence;
     to->left--;
     rc = job_info_put(job, JOB_PARTITIONS, info, &json, err);
-    if (rc == RC_OK)
-        to->show(to->arg, json);
-    return rc;
+    if (rc != RC_OK)
+        return rc;
+    to->bytes += json.len;
+    if (to->bytes >= PART_CLAIM_BYTES)
+        to->left = 0;
+    to->show(to->arg, json);
+    return RC_OK;
 }
 
 /* Up to `max` ids of a sorted set with a score of at most `most`, in its order. */
@@ -115,11 +120,13 @@ static enum rc claim_some(struct claiming *to, bool pending, double most, struct
     int64_t *id = arena_alloc_array(&to->job->kv->arena, to->left, sizeof *id);
     enum rc rc = ids_read(to->job, pending ? JOB_PENDING : JOB_BEATS, most, false, id, to->left,
                           &count, err);
-    for (size_t i = 0; rc == RC_OK && i < count; i++) {
+    for (size_t i = 0; rc == RC_OK && i < count && to->left > 0; i++) {
         struct part_info info;
         rc = info_of(to->job, id[i], pending, &info, err);
         if (rc == RC_OK && info.fence <= to->fence_before) /* not one that this claim has taken */
             rc = claim_take(to, &info, err);
+        if (rc == RC_COLD)
+            part_want(to->job, id + i, count - i);
     }
     return rc;
 }
@@ -135,6 +142,8 @@ static enum rc future_beats(struct part_job *job, struct err *err)
     for (size_t i = 0; rc == RC_OK && i < count; i++) {
         struct part_info info;
         rc = info_of(job, id[i], false, &info, err);
+        if (rc == RC_COLD)
+            part_want(job, id + i, count - i);
         if (rc != RC_OK)
             break;
         info.heartbeat_ms = (int64_t)job->kv->now_ms;
@@ -157,11 +166,11 @@ static enum rc claim_named(struct claiming *to, int64_t stale_before_ms, struct 
             rc = RC_OK;
             continue;
         }
-        if (rc != RC_OK)
-            return rc;
-        bool stale = has_beat(info.status) && info.heartbeat_ms <= stale_before_ms;
-        if (info.status == PART_PENDING || stale || claim->force)
+        bool stale = rc == RC_OK && has_beat(info.status) && info.heartbeat_ms <= stale_before_ms;
+        if (rc == RC_OK && (info.status == PART_PENDING || stale || claim->force))
             rc = claim_take(to, &info, err);
+        if (rc == RC_COLD)
+            part_want(to->job, claim->id + i, claim->id_count - i);
     }
     return rc;
 }
@@ -315,7 +324,7 @@ enum rc part_done(struct part_job *job, const struct part_hold *hold, int64_t du
     if (rc == RC_OK)
         rc = job_zset_remove(job, JOB_BEATS, info.id, err);
     if (rc == RC_OK)
-        rc = job_info_put(job, JOB_COMPLETED, &info, NULL, err);
+        rc = job_info_put_new(job, JOB_COMPLETED, &info, err);
     if (rc == RC_OK)
         rc = job_stats_add(job, &info, running ? -1 : 0, err);
     if (rc == RC_OK)

@@ -1,5 +1,7 @@
 /* transfer.c - completed records out and in: the original's JSON containers, and frames with the
  * names of their workers. */
+#include <stdlib.h>
+
 #include "base/mem.h"
 #include "partition/container.h"
 #include "partition/idwalk.h"
@@ -76,6 +78,7 @@ static enum rc gather(struct part_job *job, const struct part_export *wanted,
     struct part_list list = {.statuses = 1u << PART_COMPLETED,
                              .id_min = wanted->from,
                              .id_max = INT64_MAX,
+                             .strict = true,
                              .count = wanted->count};
     enum rc rc = part_list(job, &list, gather_show, &to, ret_next, err);
     if (rc == RC_OK)
@@ -127,9 +130,10 @@ enum rc part_export(struct part_job *job, const struct part_export *wanted,
 /* ---- in ---- */
 
 struct import {
-    const struct part_import_worker *worker;
+    const struct part_import_worker *worker; /* by number */
     size_t worker_count;
     struct part_batch *batch; /* a frame has names itself */
+    struct bytes *name;       /* of the frame's workers */
     struct part_record *record;
     size_t count;
 };
@@ -142,9 +146,26 @@ static enum rc import_read(struct part_job *job, struct bytes bytes, struct impo
     enum rc rc = part_batch_open(bytes, &import->batch, err);
     if (rc == RC_OK)
         rc = part_batch_decode(import->batch, &job->kv->arena, &import->record, err);
-    if (rc == RC_OK)
-        import->count = part_batch_info(import->batch).count;
-    return rc;
+    if (rc != RC_OK)
+        return rc;
+    struct part_batch_info info = part_batch_info(import->batch);
+    import->count = info.count;
+    import->name = arena_alloc_array(&job->kv->arena, info.worker_count, sizeof *import->name);
+    part_batch_names(import->batch, import->name);
+    return RC_OK;
+}
+
+static int worker_cmp(const void *a, const void *b)
+{
+    int64_t x = ((const struct part_import_worker *)a)->number;
+    int64_t y = ((const struct part_import_worker *)b)->number;
+    return (x > y) - (x < y);
+}
+
+static int number_cmp(const void *a, const void *b)
+{
+    uint32_t x = *(const uint32_t *)a, y = *(const uint32_t *)b;
+    return (x > y) - (x < y);
 }
 
 /* What the caller says, what the frame says, or a name made of the number. */
@@ -153,14 +174,17 @@ static struct bytes import_name(struct part_job *job, const struct import *impor
     uint8_t text[TEXT_NUMBER_BYTES + 8];
     if (number == 0)
         return BYTES("");
-    for (size_t i = 0; i < import->worker_count; i++)
-        if (import->worker[i].number == number)
-            return import->worker[i].name;
+    struct part_import_worker wanted = {.number = number};
+    const struct part_import_worker *said =
+        bsearch(&wanted, import->worker, import->worker_count, sizeof wanted, worker_cmp);
+    if (said)
+        return said->name;
     if (import->batch) {
         struct part_batch_info info = part_batch_info(import->batch);
-        for (size_t i = 0; i < info.worker_count; i++)
-            if (info.worker[i] == number && part_batch_name(import->batch, i).len > 0)
-                return part_batch_name(import->batch, i);
+        const uint32_t *at =
+            bsearch(&number, info.worker, info.worker_count, sizeof number, number_cmp);
+        if (at && import->name[at - info.worker].len > 0)
+            return import->name[at - info.worker];
     }
     uint8_t *at = text_put(text, BYTES("worker-"));
     at = text_put_u64(at, number);
@@ -205,7 +229,14 @@ static enum rc import_one(struct part_job *job, const struct import *import,
                        (long long)info.id);
     if (rc != RC_NOT_FOUND)
         return rc;
-    rc = job_info_put(job, JOB_COMPLETED, &info, NULL, err);
+    bool aged_out;
+    rc = dropped_has(job, info.id, &aged_out, err);
+    if (rc == RC_OK && aged_out)
+        return err_set(err, RC_INVALID,
+                       "partition %lld lies among completed ones that have aged out",
+                       (long long)info.id);
+    if (rc == RC_OK)
+        rc = job_info_put_new(job, JOB_COMPLETED, &info, err);
     if (rc == RC_OK)
         rc = job_stats_add(job, &info, 0, err);
     if (rc == RC_OK)
@@ -214,12 +245,22 @@ static enum rc import_one(struct part_job *job, const struct import *import,
     return rc;
 }
 
-enum rc part_import(struct part_job *job, struct bytes bytes,
-                    const struct part_import_worker *worker, size_t worker_count,
-                    uint64_t *ret_added, struct err *err)
+static void import_want(struct part_job *job, const struct part_record *record, size_t count)
+{
+    for (size_t i = 0; i < count; i++) {
+        if (record[i].id < 0)
+            continue;
+        job_want(job, JOB_PARTITIONS, &record[i].id, 1);
+        job_want(job, JOB_COMPLETED, &record[i].id, 1);
+    }
+}
+
+enum rc part_import(struct part_job *job, struct bytes bytes, struct part_import_worker *worker,
+                    size_t worker_count, uint64_t *ret_added, struct err *err)
 {
     struct import import = {.worker = worker, .worker_count = worker_count};
     uint64_t added = 0;
+    qsort(worker, worker_count, sizeof *worker, worker_cmp);
     enum rc rc = import_read(job, bytes, &import, err);
     if (rc == RC_CORRUPT || rc == RC_VERSION) {
         err_prefix(err, "what comes in is damaged: ");
@@ -229,8 +270,11 @@ enum rc part_import(struct part_job *job, struct bytes bytes,
         rc = err_set(err, RC_TOO_BIG, "at most %d partitions come in at once", IMPORT_RECORDS_MAX);
     if (rc == RC_OK)
         rc = job_make(job, err);
-    for (size_t i = 0; rc == RC_OK && i < import.count; i++)
+    for (size_t i = 0; rc == RC_OK && i < import.count; i++) {
         rc = import_one(job, &import, &import.record[i], &added, err);
+        if (rc == RC_COLD)
+            import_want(job, import.record + i, import.count - i);
+    }
     if (rc == RC_OK)
         rc = job_save(job, err);
     for (size_t i = 0; rc == RC_OK && i < import.count; i++)

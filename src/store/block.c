@@ -124,13 +124,9 @@ static inline uint64_t head_of(struct bytes suffix, const uint8_t *end)
 {
     if (LIKELY(suffix.len >= 8))
         return be64_get(suffix.ptr);
-    if (suffix.len == 0)
-        return 0;
-    if (LIKELY(end - suffix.ptr >= 8))
+    if (LIKELY(suffix.len > 0 && end - suffix.ptr >= 8))
         return be64_get(suffix.ptr) & UINT64_MAX << (64 - 8 * suffix.len);
-    uint8_t padded[8] = {0};
-    memcpy(padded, suffix.ptr, suffix.len);
-    return be64_get(padded);
+    return be64_head(suffix, 0);
 }
 
 static void entry_put(uint8_t *to, uint8_t flags, struct bytes suffix, struct bytes value,
@@ -140,7 +136,7 @@ static void entry_put(uint8_t *to, uint8_t flags, struct bytes suffix, struct by
     if (flags & ENTRY_OUT) {
         struct bytes own = bytes_of(out->bytes, out->suffix_len);
         memcpy(to, &out, sizeof out);
-        be64_put(to + sizeof out, head_of(own, own.ptr + own.len));
+        be64_put(to + sizeof out, be64_head(own, 0));
         return;
     }
     to += uvarint_put(to, suffix.len);
@@ -165,8 +161,8 @@ struct wanted {
 static inline struct wanted wanted_of(struct bytes suffix, size_t skip)
 {
     struct wanted wanted = {.suffix = suffix, .rest = bytes_from(suffix, skip), .skip = skip};
-    wanted.head = head_of(suffix, suffix.ptr + suffix.len);
-    wanted.rest_head = head_of(wanted.rest, suffix.ptr + suffix.len);
+    wanted.head = be64_head(suffix, 0);
+    wanted.rest_head = be64_head(suffix, skip);
     return wanted;
 }
 
@@ -197,22 +193,15 @@ static inline int entry_cmp(const struct block *block, uint16_t index, const str
 uint16_t block_find_skip(const struct block *block, struct bytes suffix, size_t skip,
                          bool *ret_exact)
 {
-    uint16_t low = 0, high = block->count;
+    uint32_t low = 0, left = block->count;
     struct wanted wanted = wanted_of(suffix, skip);
-    while (low < high) {
-        uint16_t middle = (uint16_t)((low + high) / 2);
-        int order = entry_cmp(block, middle, &wanted);
-        if (order == 0) {
-            *ret_exact = true;
-            return middle;
-        }
-        if (order < 0)
-            low = (uint16_t)(middle + 1);
-        else
-            high = middle;
+    while (left > 0) { /* which half it is would not be foreseen: no branch */
+        uint32_t half = (left + 1) / 2;
+        low += half & -(uint32_t)(entry_cmp(block, (uint16_t)(low + half - 1), &wanted) < 0);
+        left -= half;
     }
-    *ret_exact = false;
-    return low;
+    *ret_exact = low < block->count && entry_cmp(block, (uint16_t)low, &wanted) == 0;
+    return (uint16_t)low;
 }
 
 uint16_t block_find(const struct block *block, struct bytes suffix, bool *ret_exact)
@@ -238,7 +227,7 @@ uint16_t block_find_end(const struct block *block, struct bytes suffix, bool *re
 uint16_t block_prefetch_out(const struct block *block, struct bytes suffix)
 {
     uint16_t low = 0, high = block->count;
-    uint64_t head = head_of(suffix, suffix.ptr + suffix.len);
+    uint64_t head = be64_head(suffix, 0);
     while (low < high) {
         uint16_t middle = (uint16_t)((low + high) / 2);
         const uint8_t *at = block_at(block, middle);

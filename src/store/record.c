@@ -16,13 +16,18 @@ enum {
     RECORD_BODY_KEEP_BYTES = 4 * 1024 * 1024, /* memory that a writer keeps between turns */
 };
 
+static void writer_start(struct record_writer *writer)
+{
+    writer->group_offset = writer->other_offset = SIZE_MAX;
+    writer->open = false;
+    writer->commit_count = 0;
+}
+
 void record_writer_init(struct record_writer *writer, size_t bytes_max)
 {
     ASSERT(bytes_max <= UINT32_MAX); /* a commit's length is a u32 */
     buf_init(&writer->body, bytes_max);
-    writer->commit_offset = SIZE_MAX;
-    writer->group_offset = SIZE_MAX;
-    writer->commit_count = 0;
+    writer_start(writer);
 }
 
 void record_writer_done(struct record_writer *writer)
@@ -30,64 +35,65 @@ void record_writer_done(struct record_writer *writer)
     if (!writer)
         return;
     buf_done(&writer->body);
-    writer->commit_offset = SIZE_MAX;
-    writer->group_offset = SIZE_MAX;
-    writer->commit_count = 0;
+    writer_start(writer);
 }
 
 void record_writer_clear(struct record_writer *writer)
 {
     buf_shrink(&writer->body, RECORD_BODY_KEEP_BYTES);
-    writer->commit_offset = SIZE_MAX;
-    writer->group_offset = SIZE_MAX;
-    writer->commit_count = 0;
+    writer_start(writer);
 }
 
 bool record_commit_begin(struct record_writer *writer)
 {
-    ASSERT(writer->commit_offset == SIZE_MAX);
+    ASSERT(!writer->open);
     if (!buf_reserve(&writer->body, RECORD_COMMIT_HEADER_BYTES))
         return false;
-    writer->commit_offset = writer->body.len;
-    writer->group_offset = SIZE_MAX;
+    writer->open = true;
+    writer->begin = record_place(writer);
     writer->body.len += RECORD_COMMIT_HEADER_BYTES;
     return true;
 }
 
 void record_commit_end(struct record_writer *writer)
 {
-    ASSERT(writer->commit_offset != SIZE_MAX);
-    size_t len = writer->body.len - writer->commit_offset - RECORD_COMMIT_HEADER_BYTES;
+    ASSERT(writer->open);
+    size_t len = writer->body.len - writer->begin.len - RECORD_COMMIT_HEADER_BYTES;
 
     if (len == 0) {
         record_commit_undo(writer);
         return;
     }
-    le32_put(writer->body.ptr + writer->commit_offset, (uint32_t)len);
-    writer->commit_offset = SIZE_MAX;
-    writer->group_offset = SIZE_MAX;
+    le32_put(writer->body.ptr + writer->begin.len, (uint32_t)len);
+    writer->open = false;
     writer->commit_count++;
+}
+
+static void writer_cut(struct record_writer *writer, struct record_place place)
+{
+    buf_cut(&writer->body, place.len);
+    writer->group_offset = place.group_offset;
+    writer->other_offset = place.other_offset;
 }
 
 void record_commit_undo(struct record_writer *writer)
 {
-    if (writer->commit_offset == SIZE_MAX)
+    if (!writer->open)
         return;
-    buf_cut(&writer->body, writer->commit_offset);
-    writer->commit_offset = SIZE_MAX;
-    writer->group_offset = SIZE_MAX;
+    writer_cut(writer, writer->begin);
+    writer->open = false;
 }
 
 struct record_place record_place(const struct record_writer *writer)
 {
-    return (struct record_place){.len = writer->body.len, .group_offset = writer->group_offset};
+    return (struct record_place){writer->body.len, writer->group_offset, writer->other_offset};
 }
 
 void record_cut(struct record_writer *writer, struct record_place place)
 {
-    ASSERT(writer->commit_offset < place.len && place.len <= writer->body.len);
-    buf_cut(&writer->body, place.len);
-    writer->group_offset = place.group_offset;
+    ASSERT(writer->open);
+    ASSERT(writer->begin.len < place.len && place.len <= writer->body.len);
+    writer_cut(writer, place);
 }
 
 /* Most lengths are below 128, and a call is dearer than the byte. */
@@ -107,13 +113,13 @@ static inline uint8_t *bytes_put(uint8_t *at, struct bytes bytes)
     return at + bytes.len;
 }
 
-/* Whether the last full record of the commit has this space and group key. */
-static inline bool group_is_same(const struct record_writer *writer, uint8_t space,
-                                 struct bytes prefix, struct bytes rest)
+/* Whether the record at the offset names this space and group key. */
+static inline bool group_is_at(const struct record_writer *writer, size_t offset, uint8_t space,
+                               struct bytes prefix, struct bytes rest)
 {
-    if (writer->group_offset == SIZE_MAX)
+    if (offset == SIZE_MAX)
         return false;
-    const uint8_t *at = writer->body.ptr + writer->group_offset + 1;
+    const uint8_t *at = writer->body.ptr + offset + 1;
     if (*at++ != space)
         return false;
     uint64_t len = *at;
@@ -127,30 +133,50 @@ static inline bool group_is_same(const struct record_writer *writer, uint8_t spa
            (rest.len == 0 || memcmp(at + prefix.len, rest.ptr, rest.len) == 0);
 }
 
+static bool kind_shares_group(enum record_kind kind)
+{
+    return kind == RECORD_PUT || kind == RECORD_DELETE || kind == RECORD_COUNTER_ADD;
+}
+
+/* RECORD_SAME_GROUP, RECORD_OTHER_GROUP, or 0: the record has to name its group. */
+static uint8_t group_flag(const struct record_writer *writer, enum record_kind kind, uint8_t space,
+                          struct bytes prefix, struct bytes rest)
+{
+    if (!kind_shares_group(kind))
+        return 0;
+    if (group_is_at(writer, writer->group_offset, space, prefix, rest))
+        return RECORD_SAME_GROUP;
+    return group_is_at(writer, writer->other_offset, space, prefix, rest) ? RECORD_OTHER_GROUP : 0;
+}
+
 bool record_add(struct record_writer *writer, enum record_kind kind, uint8_t space,
                 struct bytes prefix, struct bytes rest, struct bytes suffix, struct bytes value,
                 int64_t delta)
 {
-    ASSERT(writer->commit_offset != SIZE_MAX);
+    ASSERT(writer->open);
     ASSERT(prefix.len + rest.len <= RECORD_GROUP_BYTES_MAX);
     ASSERT(suffix.len <= STORE_SUFFIX_BYTES_MAX);
     ASSERT(value.len <= STORE_VALUE_BYTES_MAX);
 
-    bool same = kind <= RECORD_DELETE && group_is_same(writer, space, prefix, rest);
-    size_t group_bytes = same ? 0 : prefix.len + rest.len;
+    uint8_t flag = group_flag(writer, kind, space, prefix, rest);
+    size_t group_bytes = flag ? 0 : prefix.len + rest.len;
     size_t more = RECORD_FIXED_BYTES_MAX + group_bytes + suffix.len + value.len;
     if (UNLIKELY(writer->body.cap - writer->body.len < more) && !buf_reserve(&writer->body, more))
         return false;
 
     uint8_t *start = writer->body.ptr + writer->body.len;
     uint8_t *at = start;
-    *at++ = (uint8_t)(kind | (same ? RECORD_SAME_GROUP : 0));
-    if (!same) {
+    *at++ = (uint8_t)(kind | flag);
+    if (flag != RECORD_SAME_GROUP) {
+        size_t named = flag ? writer->other_offset : writer->body.len;
+        writer->other_offset = writer->group_offset;
+        writer->group_offset = named;
+    }
+    if (!flag) {
         *at++ = space;
         at = number_put(at, prefix.len + rest.len);
         at = bytes_put(at, prefix);
         at = bytes_put(at, rest);
-        writer->group_offset = writer->body.len;
     }
     switch (kind) {
     case RECORD_PUT:
@@ -181,10 +207,13 @@ void record_reader_init(struct record_reader *reader, struct bytes body)
 
 enum rc record_next_commit(struct record_reader *reader, struct err *err)
 {
-    if (reader->commit_end)
-        reader->at = reader->commit_end;
+    struct record skipped; /* it may name a group for those that follow */
+    enum rc rc = reader->commit_end ? RC_OK : RC_NOT_FOUND;
+    while (rc == RC_OK)
+        rc = record_next(reader, &skipped, err);
+    if (rc != RC_NOT_FOUND)
+        return rc;
     reader->commit_end = NULL;
-    reader->has_group = false;
     size_t left = (size_t)(reader->end - reader->at);
     if (left == 0)
         return RC_NOT_FOUND;
@@ -230,26 +259,32 @@ static enum rc read_bytes(struct record_reader *reader, const char *what, size_t
     return RC_OK;
 }
 
-/* Space and group key: from this record, or from the last one that had them. */
-static enum rc read_group(struct record_reader *reader, enum record_kind kind, bool same,
+/* Space and group key: named by this record, or by an earlier one. */
+static enum rc read_group(struct record_reader *reader, enum record_kind kind, uint8_t flag,
                           struct err *err)
 {
-    if (same) {
-        if (kind != RECORD_PUT && kind != RECORD_DELETE)
-            return err_set(err, RC_CORRUPT, "a record of kind %d shares a group key", (int)kind);
-        if (!reader->has_group)
-            return err_set(err, RC_CORRUPT, "a commit's first record shares a group key");
-        return RC_OK;
-    }
-    if (reader->at == reader->commit_end)
-        return err_set(err, RC_CORRUPT, "a record's space is cut");
-    reader->space = *reader->at++;
     size_t len_max =
         kind == RECORD_COUNTER_ADD ? STORE_COUNTER_NAME_BYTES_MAX : RECORD_GROUP_BYTES_MAX;
-    enum rc rc = read_bytes(reader, "group key", len_max, &reader->group, err);
-    if (rc != RC_OK)
-        return rc;
-    reader->has_group = true;
+    if (flag == RECORD_SAME_GROUP) {
+        if (!kind_shares_group(kind) || !reader->group.key.ptr || reader->group.key.len > len_max)
+            return err_set(err, RC_CORRUPT, "a record of kind %d shares a group key", (int)kind);
+        return RC_OK;
+    }
+    struct record_group group = reader->other;
+    if (flag) {
+        if (!kind_shares_group(kind) || !group.key.ptr || group.key.len > len_max)
+            return err_set(err, RC_CORRUPT, "a record of kind %d shares an old group key",
+                           (int)kind);
+    } else {
+        if (reader->at == reader->commit_end)
+            return err_set(err, RC_CORRUPT, "a record's space is cut");
+        group.space = *reader->at++;
+        enum rc rc = read_bytes(reader, "group key", len_max, &group.key, err);
+        if (rc != RC_OK)
+            return rc;
+    }
+    reader->other = reader->group;
+    reader->group = group;
     return RC_OK;
 }
 
@@ -260,14 +295,16 @@ enum rc record_next(struct record_reader *reader, struct record *ret_record, str
         return RC_NOT_FOUND;
 
     uint8_t first = *reader->at++;
-    struct record record = {.kind = first & ~RECORD_SAME_GROUP};
-    if (record.kind < RECORD_PUT || record.kind > RECORD_COUNTER_ADD)
-        return err_set(err, RC_VERSION, "a record has the unknown kind %d", (int)record.kind);
-    enum rc rc = read_group(reader, record.kind, first & RECORD_SAME_GROUP, err);
+    uint8_t flag = first & (RECORD_SAME_GROUP | RECORD_OTHER_GROUP);
+    struct record record = {.kind = first & ~flag};
+    if (record.kind < RECORD_PUT || record.kind > RECORD_COUNTER_ADD ||
+        flag == (RECORD_SAME_GROUP | RECORD_OTHER_GROUP))
+        return err_set(err, RC_VERSION, "a record has the unknown kind %d", (int)first);
+    enum rc rc = read_group(reader, record.kind, flag, err);
     if (rc != RC_OK)
         return rc;
-    record.space = reader->space;
-    record.group = reader->group;
+    record.space = reader->group.space;
+    record.group = reader->group.key;
 
     uint64_t code = 0;
     if (record.kind == RECORD_PUT || record.kind == RECORD_DELETE)

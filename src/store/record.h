@@ -5,15 +5,12 @@
  *   4     length of the records that follow
  *   n     records
  * Record:
- *   1     kind (enum record_kind); bit 7: same space and group key as the record before it in
- *         this commit, the fields marked * are left out
- *   1     * space
- *   v     * uvarint length of the group key
- *   g     * group key (a prefix for DROP_PREFIX, a name for COUNTER_ADD)
- *   then  PUT: uvarint suffix length, suffix, uvarint value length, value
- *         DELETE: uvarint suffix length, suffix
- *         DROP_GROUP, DROP_PREFIX: nothing
- *         COUNTER_ADD: uvarint of the zigzag code of the delta
+ *   1     kind (enum record_kind); bit 7: space and group key of the record before it, bit 6: of
+ * the last one of the turn that had others; then the fields marked * are left out 1     * space v
+ * * uvarint length of the group key g     * group key (a prefix for DROP_PREFIX, a name for
+ * COUNTER_ADD) then  PUT: uvarint suffix length, suffix, uvarint value length, value DELETE:
+ * uvarint suffix length, suffix DROP_GROUP, DROP_PREFIX: nothing COUNTER_ADD: uvarint of the zigzag
+ * code of the delta
  *
  * Ownership: decoded records borrow the body. Threads: any. */
 #pragma once
@@ -28,7 +25,9 @@ enum record_kind { /* on disk: append, never renumber; unknown = refuse */
                    RECORD_DROP_PREFIX = 4,
                    RECORD_COUNTER_ADD = 5,
 };
-enum { RECORD_SAME_GROUP = 0x80, RECORD_COMMIT_HEADER_BYTES = 4 };
+/* Commands on one object take turns between two groups, its rows and its meta row: both are named
+ * once a turn. */
+enum { RECORD_SAME_GROUP = 0x80, RECORD_OTHER_GROUP = 0x40, RECORD_COMMIT_HEADER_BYTES = 4 };
 
 struct record {
     enum record_kind kind;
@@ -39,16 +38,20 @@ struct record {
     int64_t delta;
 };
 
+struct record_place { /* in a turn's body */
+    size_t len;
+    /* of the records that name the group of the last record, and the last other one; SIZE_MAX: none
+     */
+    size_t group_offset, other_offset;
+};
+
 /* Writes the commits of a turn; the store keeps one a turn. */
 struct record_writer {
     struct buf body;
-    size_t commit_offset;  /* of the open commit's header */
-    size_t group_offset;   /* of the last full record in this commit; SIZE_MAX: none */
-    uint32_t commit_count; /* closed ones */
-};
-
-struct record_place { /* in the open commit */
-    size_t len, group_offset;
+    size_t group_offset, other_offset;
+    bool open;                 /* a commit */
+    struct record_place begin; /* of the open one */
+    uint32_t commit_count;     /* closed ones */
 };
 
 void record_writer_init(struct record_writer *writer, size_t bytes_max);
@@ -70,9 +73,10 @@ struct record_reader {
     const uint8_t *at;
     const uint8_t *end;
     const uint8_t *commit_end; /* NULL between commits */
-    uint8_t space;
-    struct bytes group;
-    bool has_group;
+    struct record_group {
+        uint8_t space;
+        struct bytes key; /* ptr NULL: none yet */
+    } group, other;
 };
 
 void record_reader_init(struct record_reader *reader, struct bytes body);

@@ -462,6 +462,11 @@ enum rc store__tree_delete(struct store *store, uint32_t prefix, struct bytes ke
     return RC_OK;
 }
 
+uint64_t store_group_changes(const struct store *store)
+{
+    return store->change_count;
+}
+
 void store__group_drop(struct store *store, uint32_t prefix, struct bytes key)
 {
     struct hot_group *group = store__group(store, prefix, key);
@@ -650,7 +655,7 @@ enum rc store_group_drop(struct store *store, struct store_group group, struct e
     bool known = store__group_find(store, group, &found) == RC_OK;
     if (known && (!found || (tree_complete(&found->tree) && tree_live(&found->tree) == 0)))
         return RC_NOT_FOUND;
-    struct record_place mark = {store->writer.body.len, store->writer.group_offset};
+    struct record_place mark = record_place(&store->writer);
     if (known && tree_complete(&found->tree) &&
         tree_live(&found->tree) <= STORE_DROP_POINT_ROWS_MAX) {
         rc = group_drop_points(store, group, found, err);

@@ -153,6 +153,10 @@ int64_t store_counter_get(const struct store *store, uint32_t counter);
 /* Counters by number, from 0 on; false: that is no number of one. */
 bool store_counter_name(const struct store *store, uint32_t counter, struct bytes *ret_name);
 
+/* While this is the same, every row that was read of a group is as it was: it grows with changes
+ * and undos of all spaces but SPACE_WHOLE ones, and between. */
+uint64_t store_group_changes(const struct store *store);
+
 /* ---- order ---- */
 
 enum { STORE_WALK_WORDS = 36 };

@@ -54,17 +54,6 @@ void inner_free(struct inner *node, struct meter *meter)
 
 /* ---- searching ---- */
 
-/* The first eight bytes as a number that orders as they do. */
-static uint64_t head_of(struct bytes bytes)
-{
-    if (LIKELY(bytes.len >= 8))
-        return be64_get(bytes.ptr);
-    uint8_t padded[8] = {0};
-    if (bytes.len)
-        memcpy(padded, bytes.ptr, bytes.len);
-    return be64_get(padded);
-}
-
 static struct bytes sep_rest(const struct inner *node, uint16_t index)
 {
     return bytes_from(inner_sep_bytes(&node->sep[index]), node->skip);
@@ -75,40 +64,45 @@ static size_t shared_len(const struct inner *node)
     return node->skip < INNER_SHARED_BYTES ? node->skip : INNER_SHARED_BYTES;
 }
 
-/* How the suffix compares with what all separators begin with; 0: it begins with it as well. */
+/* How the suffix compares with what all separators begin with; 0: it begins with it as well. Both
+ * begin with the same `known` bytes. */
 static int shared_cmp(const struct inner *node, struct bytes suffix, size_t known)
 {
-    size_t len = shared_len(node), from = node->skip - len;
-    struct bytes shared = bytes_of(node->shared, len);
-    if (UNLIKELY(from > known)) { /* a jump of more bytes than the node holds */
-        shared = bytes_of(inner_sep_bytes(&node->sep[1]).ptr, node->skip);
-        from = 0;
-    }
-    struct bytes rest = bytes_from(suffix, from);
+    size_t len = node->skip - known;
+    struct bytes shared = bytes_of(node->shared + shared_len(node) - len, len);
+    if (UNLIKELY(len > INNER_SHARED_BYTES)) /* a jump of more bytes than the node holds */
+        shared = bytes_of(inner_sep_bytes(&node->sep[1]).ptr + known, len);
+    struct bytes rest = bytes_from(suffix, known);
     return bytes_start_with(rest, shared) ? 0 : bytes_cmp(rest, shared);
+}
+
+/* How many separators have a head that is not above. Compared in parallel, eighths first: a binary
+ * search would wait for each comparison before the next. */
+static uint32_t heads_upto(const uint64_t *head, uint64_t wanted)
+{
+    uint32_t at = 8 * ((uint32_t)(head[8] <= wanted) + (head[16] <= wanted) + (head[24] <= wanted));
+    head += at;
+    return at + (head[1] <= wanted) + (head[2] <= wanted) + (head[3] <= wanted) +
+           (head[4] <= wanted) + (head[5] <= wanted) + (head[6] <= wanted) + (head[7] <= wanted);
 }
 
 uint16_t inner_find(const struct inner *node, struct bytes suffix, size_t *known)
 {
-    if (node->skip) {
+    if (node->skip > *known) {
         int order = shared_cmp(node, suffix, *known);
         if (order != 0)
             return order < 0 ? 0 : (uint16_t)(node->count - 1);
-        suffix = bytes_from(suffix, node->skip);
     }
-    uint64_t head = head_of(suffix);
-    uint32_t low = 1, left = node->count - 1u;
-    while (left > 0) { /* the first separator whose head is above; no branch would be foreseen */
-        uint32_t half = (left + 1) / 2;
-        low += half & -(uint32_t)(node->head[low + half - 1] <= head);
-        left -= half;
-    }
-    while (low > 1 && node->head[low - 1] == head &&
-           bytes_cmp(sep_rest(node, (uint16_t)(low - 1)), suffix) > 0)
-        low--;
-    if (low > 1 && low < node->count) /* between two separators that share it */
+    uint64_t head = be64_head(suffix, node->skip);
+    uint32_t index = heads_upto(node->head, head);
+    if (UNLIKELY(index >= node->count)) /* those behind the last are as large */
+        index = node->count - 1u;
+    while (index > 0 && UNLIKELY(node->head[index] == head) &&
+           bytes_cmp(sep_rest(node, (uint16_t)index), bytes_from(suffix, node->skip)) > 0)
+        index--;
+    if (index > 0 && index + 1 < node->count) /* between two separators that share it */
         *known = node->skip;
-    return (uint16_t)(low - 1);
+    return (uint16_t)index;
 }
 
 uint64_t inner_live(const struct inner *node)
@@ -145,7 +139,9 @@ static void heads_update(struct inner *node, uint16_t from, uint16_t to)
         memcpy(node->shared, inner_sep_bytes(&node->sep[1]).ptr + skip - shared_len(node),
                shared_len(node));
     for (uint16_t i = from ? from : 1; i < to; i++)
-        node->head[i] = head_of(sep_rest(node, i));
+        node->head[i] = be64_head(inner_sep_bytes(&node->sep[i]), skip);
+    for (uint16_t i = node->count; i < INNER_HEADS; i++)
+        node->head[i] = UINT64_MAX;
 }
 
 /* Shifts the children from `from` on to `to`; the places between are undefined. */
@@ -228,5 +224,7 @@ void inner_check(const struct inner *node)
                       inner_sep_bytes(&node->sep[1]).ptr + node->skip - shared_len(node),
                       shared_len(node)) == 0);
     for (uint16_t i = 1; i < node->count; i++)
-        ASSERT(node->head[i] == head_of(sep_rest(node, i)));
+        ASSERT(node->head[i] == be64_head(inner_sep_bytes(&node->sep[i]), node->skip));
+    for (uint16_t i = node->count; i < INNER_HEADS; i++)
+        ASSERT(node->head[i] == UINT64_MAX);
 }

@@ -7,7 +7,8 @@
  * Invariants:
  *   (1) Everything below child i is >= sep[i] and < sep[i+1]; sep[0] is empty and not looked at.
  *   (2) skip = bytes shared by sep[1] and sep[count-1], and so by all between, up to a limit.
- *   (3) head[i] = 8 bytes of sep[i] after skip, big-endian, filled up with zeros.
+ *   (3) head[i] = 8 bytes of sep[i] after skip, big-endian, filled up with zeros; from count on the
+ *       largest number, so that a search compares a fixed number of them.
  *   (4) shared = the last of the skipped bytes, as many as fit: what was found to be shared
  *       further up is not compared again, so a long common beginning stays in the node.
  *
@@ -17,7 +18,7 @@
 #include "base/bytes.h"
 #include "store/meter.h"
 
-enum { INNER_CHILDREN_MAX = 31, INNER_SEP_BYTES = 12, INNER_SHARED_BYTES = 28 };
+enum { INNER_CHILDREN_MAX = 31, INNER_HEADS = 32, INNER_SEP_BYTES = 12, INNER_SHARED_BYTES = 28 };
 
 /* A separator: a short one in place, a long one behind a pointer. */
 struct inner_sep {
@@ -29,7 +30,7 @@ struct inner {
     uint16_t count;
     uint16_t skip;
     uint8_t shared[INNER_SHARED_BYTES];
-    uint64_t head[INNER_CHILDREN_MAX];
+    uint64_t head[INNER_HEADS];
     void *child[INNER_CHILDREN_MAX];
     uint64_t live[INNER_CHILDREN_MAX];
     struct inner_sep sep[INNER_CHILDREN_MAX];

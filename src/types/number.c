@@ -76,26 +76,33 @@ bool number_long_double(struct bytes text, long double *ret_value)
     return true;
 }
 
+static size_t digit_count(uint64_t value)
+{
+    static const uint64_t power[] = {0,    1e1,  1e2,  1e3,  1e4,  1e5,  1e6,  1e7,  1e8,  1e9,
+                                     1e10, 1e11, 1e12, 1e13, 1e14, 1e15, 1e16, 1e17, 1e18, 1e19};
+    unsigned bits = 64 - (unsigned)__builtin_clzll(value | 1);
+    unsigned least = bits * 1233 >> 12; /* log10(2) is a little more: the count, or one below it */
+    return least + (value >= power[least]);
+}
+
 size_t number_int_text(char to[NUMBER_INT_BYTES], int64_t value)
 {
     static const char pairs[] = "00010203040506070809101112131415161718192021222324"
                                 "25262728293031323334353637383940414243444546474849"
                                 "50515253545556575859606162636465666768697071727374"
                                 "75767778798081828384858687888990919293949596979899";
-    char digits[NUMBER_INT_BYTES];
-    size_t at = sizeof digits, len = 0;
     uint64_t rest = value < 0 ? 0 - (uint64_t)value : (uint64_t)value;
+    size_t len = digit_count(rest) + (value < 0);
+    char *at = to + len;
+    *at = 0;
     for (; rest >= 10; rest /= 100) {
         at -= 2;
-        memcpy(digits + at, pairs + 2 * (rest % 100), 2);
+        memcpy(at, pairs + 2 * (rest % 100), 2);
     }
-    if (rest > 0 || at == sizeof digits)
-        digits[--at] = (char)('0' + rest);
+    if (rest > 0 || value == 0)
+        *--at = (char)('0' + rest);
     if (value < 0)
-        to[len++] = '-';
-    memcpy(to + len, digits + at, sizeof digits - at);
-    len += sizeof digits - at;
-    to[len] = 0;
+        to[0] = '-';
     return len;
 }
 

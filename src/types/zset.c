@@ -139,8 +139,9 @@ enum rc zset_add(struct key *key, struct zset_item item, unsigned flags,
     struct zset_suffix suffix;
     double old, score = item.score;
     enum rc rc = zset__suffix(key->ns->kv, item.member, &suffix, err);
+    bool is_new = key->meta.count == 0 || flags & ZSET_NEW;
     if (rc == RC_OK)
-        rc = key->meta.count > 0 ? score_read(key, suffix, &old, err) : RC_NOT_FOUND;
+        rc = is_new ? RC_NOT_FOUND : score_read(key, suffix, &old, err);
     if (rc == RC_NOT_FOUND)
         return member_new(key, suffix, score, flags, ret_change, err);
     if (rc != RC_OK)

@@ -54,6 +54,7 @@ enum zset_add_flags {
     ZSET_GT = 4,
     ZSET_LT = 8,
     ZSET_INCR = 16, /* the score is added to the one that is there */
+    ZSET_NEW = 32,  /* the caller knows that it is no member: nothing is read */
 };
 enum zset_added { ZSET_SKIPPED, ZSET_SAME, ZSET_UPDATED, ZSET_ADDED };
 struct zset_change {

@@ -1,9 +1,22 @@
 """Partitions against hostile clients, damaged bytes and restarts at bad moments."""
-import pytest
+import random
+import threading
+import time
 
-from part import Job
+import pytest
+import redis
+
+from part import Job, pairs
 
 MIB = 1024 * 1024
+
+
+def wait(what):
+    """Waits for a job of the server; gives up after a minute."""
+    end = time.monotonic() + 60
+    while not what():
+        assert time.monotonic() < end
+        time.sleep(0.01)
 
 
 @pytest.fixture
@@ -29,3 +42,97 @@ def test_pages_of_long_records_are_cut_by_their_bytes(job, packed):
         seen += [record["partition_id"] for record in records]
         pages += 1
     assert seen == list(range(1, 41)) and pages >= 3
+
+
+# ---- checks while work goes on ----
+
+def test_counts_by_state_are_checked_exactly_while_they_change(start):
+    """More active partitions than one commit of VERIFY looks at, in all states, changing under it."""
+    server = start("--part-batch", "20", "--part-simple-max", "100")
+    job, rng, over, problems = Job(server), random.Random(7), threading.Event(), []
+    job.call("ALLOC", 6000, "SIZE", 1)
+
+    def check():
+        other = Job(server)
+        while not over.is_set():
+            problems.extend(pairs(other.call("ARCHIVE", "VERIFY"))["problems"])
+
+    threads = [threading.Thread(target=check) for _ in range(2)]
+    for thread in threads:
+        thread.start()
+    for _ in range(30):
+        pipe = job.client.pipeline(transaction=False)
+        for _ in range(50):
+            partition = rng.randrange(1, 6300)
+            pipe.execute_command("PART.CLAIM", "j", "w", "ID", partition, "FORCE")
+            pipe.execute_command(*rng.choice((
+                ("PART.START", "j", "w", partition), ("PART.DONE", "j", "w", partition),
+                ("PART.FAIL", "j", "w", partition, "no"), ("PART.RELEASE", "j", "w", partition),
+                ("PART.DEL", "j", partition), ("PART.ADD", "j", partition, partition, partition),
+                ("PART.RETRY", "j", partition))))
+        pipe.execute(raise_on_error=False)
+    over.set()
+    for thread in threads:
+        thread.join()
+    assert problems == [] and all(count > 0 for count in job.states())
+
+
+# ---- dropping ----
+
+@pytest.fixture
+def batches(start):
+    """A job of 1,500 batches, more than one commit of PART.DROP removes."""
+    args = ("--part-batch", "2", "--part-simple-max", "2")
+    server = start(*args)
+    job = Job(server)
+    job.call("ALLOC", 3000, "SIZE", 1)
+    while job.finish("w", 1000):
+        pass
+    job.call("ARCHIVE", "COMPACT")
+    assert pairs(job.call("ARCHIVE", "STATUS"))["batches"] == 1500
+    job.server, job.again = server, lambda: start(*args)
+    return job
+
+
+@pytest.mark.parametrize("cold", (False, True))
+def test_a_job_of_many_batches_is_gone_at_once_and_leaves_nothing(batches, cold):
+    job = batches
+    if cold:
+        job.client.execute_command("DEBUG", "RELOAD")
+    other = job.client.connection_pool.get_connection("x")
+    other.send_command("PART.DROP", "j")
+    seen = set()
+    while not other.can_read(0):  # while it goes on, others see no job, and can make none
+        seen.add(job.error("STATS").split()[0])
+        try:
+            job.call("ADD", 1, 1, 1)
+        except redis.ResponseError as error:
+            seen.add(str(error).split()[0])
+            continue
+        assert other.can_read(10)
+    assert other.read_response() in ("OK", b"OK")
+    assert seen <= {"NOJOB", "BUSY", "job"}
+    job.call("ADD", 1, 1, 1)
+    assert job.get(1)["status"] == "pending" and job.ids("ARCHIVED") == [1]
+    assert job.call("DROP") == "OK" and job.client.dbsize() == 0
+
+
+def test_a_drop_goes_on_without_its_client(batches):
+    other = batches.client.connection_pool.get_connection("x")
+    other.send_command("PART.DROP", "j")
+    other.disconnect()
+    wait(lambda: batches.client.dbsize() == 0)
+
+
+def test_a_drop_that_is_killed_is_not_begun_or_goes_on(batches):
+    other = batches.client.connection_pool.get_connection("x")
+    other.send_command("PART.DROP", "j")
+    batches.server.kill()
+    job = Job(batches.again())
+    if job.client.exists(job.key("stats")):
+        assert pairs(job.call("ARCHIVE", "VERIFY"))["records"] == 3000
+        assert job.call("DROP") == "OK"
+    wait(lambda: job.client.dbsize() == 0)
+    assert job.error("STATS").startswith("NOJOB")
+    job.call("ADD", 1, 1, 1)
+    assert pairs(job.call("ARCHIVE", "VERIFY"))["problems"] == []

@@ -189,22 +189,20 @@ struct writer {
     char *at;
 };
 
-static void raw_add(struct writer *to, struct bytes bytes)
+static inline void raw_add(struct writer *to, struct bytes bytes)
 {
     memcpy(to->at, bytes.ptr, bytes.len);
     to->at += bytes.len;
 }
 
-static void int_add(struct writer *to, struct bytes label, uint64_t value)
+static void int_add(struct writer *to, uint64_t value)
 {
-    raw_add(to, label);
     to->at += number_int_text(to->at, (int64_t)value);
     raw_add(to, BYTES("\r\n"));
 }
 
-static void text_add(struct writer *to, struct bytes label, struct bytes text)
+static void text_add(struct writer *to, struct bytes text)
 {
-    raw_add(to, label);
     to->at += number_int_text(to->at, (int64_t)text.len);
     raw_add(to, BYTES("\r\n"));
     raw_add(to, text);
@@ -225,19 +223,28 @@ void cmd_fs_stat_add(struct resp_out *reply, const struct fs_stat *stat, const c
     const struct fs_entry *entry = &stat->entry;
     char bytes[PAIRS_BYTES_MAX], mode[MODE_DIGITS_MAX];
     struct writer to = {bytes};
-    int_add(&to, BYTES("$2\r\nid\r\n:"), stat->id);
+    raw_add(&to, BYTES("$2\r\nid\r\n:"));
+    int_add(&to, stat->id);
     raw_add(&to, fs_entry_is_dir(entry) ? BYTES("$4\r\ntype\r\n$9\r\ndirectory\r\n")
                                         : BYTES("$4\r\ntype\r\n$4\r\nfile\r\n"));
-    int_add(&to, BYTES("$4\r\nsize\r\n:"), entry->size);
-    text_add(&to, BYTES("$4\r\nmode\r\n$"), mode_text(entry->mode, mode));
-    text_add(&to, BYTES("$5\r\nowner\r\n$"), stat->owner);
-    text_add(&to, BYTES("$5\r\ngroup\r\n$"), stat->group);
-    int_add(&to, BYTES("$7\r\ncreated\r\n:"), entry->create_ms);
-    int_add(&to, BYTES("$8\r\nmodified\r\n:"), entry->modify_ms);
-    int_add(&to, BYTES("$5\r\nblock\r\n:"), entry->block_size);
+    raw_add(&to, BYTES("$4\r\nsize\r\n:"));
+    int_add(&to, entry->size);
+    raw_add(&to, BYTES("$4\r\nmode\r\n$"));
+    text_add(&to, mode_text(entry->mode, mode));
+    raw_add(&to, BYTES("$5\r\nowner\r\n$"));
+    text_add(&to, stat->owner);
+    raw_add(&to, BYTES("$5\r\ngroup\r\n$"));
+    text_add(&to, stat->group);
+    raw_add(&to, BYTES("$7\r\ncreated\r\n:"));
+    int_add(&to, entry->create_ms);
+    raw_add(&to, BYTES("$8\r\nmodified\r\n:"));
+    int_add(&to, entry->modify_ms);
+    raw_add(&to, BYTES("$5\r\nblock\r\n:"));
+    int_add(&to, entry->block_size);
     raw_add(&to, entry->flags & FS_COMPLETE ? BYTES("$8\r\ncomplete\r\n:1\r\n")
                                             : BYTES("$8\r\ncomplete\r\n:0\r\n"));
-    int_add(&to, BYTES("$6\r\nparent\r\n:"), entry->parent);
+    raw_add(&to, BYTES("$6\r\nparent\r\n:"));
+    int_add(&to, entry->parent);
     ASSERT((size_t)(to.at - bytes) <= sizeof bytes);
     resp_add_map(reply, CMD_FS_STAT_PAIRS);
     resp_add_raw(reply, bytes_of(bytes, (size_t)(to.at - bytes)));

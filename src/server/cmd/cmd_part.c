@@ -193,12 +193,21 @@ static enum rc holds_run(struct cmd_ctx *ctx, hold_fn *fn)
 {
     struct part_job job;
     enum rc rc = cmd_part_job(ctx, &job);
+    bool cold = false;
     for (size_t at = 3; rc == RC_OK && at < ctx->argc;) {
         struct part_hold hold;
         rc = hold_parse(ctx, &at, &hold);
-        if (rc == RC_OK)
+        if (rc == RC_OK && !cold)
             rc = fn(&job, &hold, ctx->err);
+        else if (rc == RC_OK)
+            part_want(&job, &hold.id, 1);
+        if (rc == RC_COLD) { /* the others are named before all are waited for */
+            cold = true;
+            rc = RC_OK;
+        }
     }
+    if (rc == RC_OK && cold)
+        return RC_COLD;
     if (rc == RC_OK)
         rc = job_save(&job, ctx->err);
     if (rc == RC_OK)
@@ -281,14 +290,23 @@ static enum rc ids_run(struct cmd_ctx *ctx, struct part_job *job, id_fn *fn)
 {
     int64_t count = 0;
     enum rc rc = RC_OK;
+    bool cold = false;
     for (size_t at = 2; rc == RC_OK && at < ctx->argc; at++) {
         int64_t id;
         bool done = false;
         rc = cmd_part_id(ctx, at, &id);
-        if (rc == RC_OK)
+        if (rc == RC_OK && !cold)
             rc = fn(job, id, &done, ctx->err);
+        else if (rc == RC_OK)
+            part_want(job, &id, 1);
+        if (rc == RC_COLD) { /* the others are named before all are waited for */
+            cold = true;
+            rc = RC_OK;
+        }
         count += done;
     }
+    if (rc == RC_OK && cold)
+        return RC_COLD;
     if (rc == RC_OK)
         rc = job_save(job, ctx->err);
     if (rc == RC_OK)
@@ -339,15 +357,31 @@ enum rc cmd_part_del(struct cmd_ctx *ctx)
     return rc == RC_OK ? ids_run(ctx, &job, part_delete) : rc;
 }
 
+/* The job is gone with the first commit; many batches are removed in many, here or by the packer.
+ */
 enum rc cmd_part_drop(struct cmd_ctx *ctx)
 {
     struct part_job job;
-    enum rc rc = cmd_part_job(ctx, &job);
+    bool more = false;
+    bool begun = ctx->request && *steps_count(ctx->request) > 0;
+    enum rc rc = job_open(ctx->server->part, ctx->ns, ctx->argv[1],
+                          begun ? JOB_DROP : JOB_MUST_EXIST, &job, ctx->err);
     if (rc == RC_OK)
-        rc = part_drop(&job, ctx->err);
-    if (rc == RC_OK)
-        resp_add_status(ctx->reply, "OK");
-    return rc;
+        rc = part_drop(&job, &more, ctx->err);
+    else if (rc == RC_REPLY && begun)
+        rc = RC_OK; /* the packer was faster */
+    if (rc != RC_OK)
+        return rc;
+    if (more && ctx->in_exec)
+        return cmd_error(ctx, "the job has too many batches for a MULTI");
+    if (more && !ctx->request)
+        return RC_WAIT; /* runs again, as a request */
+    if (more) {
+        *steps_count(ctx->request) = 1;
+        return RC_WAIT;
+    }
+    resp_add_status(ctx->reply, "OK");
+    return RC_OK;
 }
 
 static enum rc pause_run(struct cmd_ctx *ctx, bool paused)

@@ -35,6 +35,8 @@ static enum rc census_run(struct cmd_ctx *ctx, const struct part_census_options 
 
 enum rc cmd_part_gaps(struct cmd_ctx *ctx)
 {
+    static const char *const kind[] = {
+        [PART_MISSING] = "missing", [PART_TWICE] = "twice", [PART_UNREADABLE] = "unreadable"};
     struct part_census_options options = {.kind = PART_GAPS};
     struct part_census *census;
     enum rc rc = RC_OK;
@@ -54,7 +56,7 @@ enum rc cmd_part_gaps(struct cmd_ctx *ctx)
     resp_add_array(ctx->reply, result.span_count);
     for (size_t i = 0; i < result.span_count; i++) {
         resp_add_array(ctx->reply, 3);
-        resp_add_text(ctx->reply, result.span[i].twice ? "twice" : "missing");
+        resp_add_text(ctx->reply, kind[result.span[i].kind]);
         resp_add_int(ctx->reply, result.span[i].min_id);
         resp_add_int(ctx->reply, result.span[i].max_id);
     }

@@ -296,7 +296,9 @@ static enum rc job_show(void *arg, struct bytes name, struct err *err)
     struct cmd_ctx *ctx = shown->ctx;
     struct part_job job;
     struct part_counts counts;
-    enum rc rc = job_open(ctx->server->part, ctx->ns, name, JOB_MUST_EXIST, &job, err);
+    enum rc rc = job_open(ctx->server->part, ctx->ns, name, JOB_DROP, &job, err);
+    if (rc == RC_OK && job.dropping)
+        return RC_OK;
     if (rc == RC_OK)
         rc = part_counts(&job, &counts, err);
     if (rc != RC_OK)

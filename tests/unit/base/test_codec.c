@@ -1,6 +1,7 @@
 #include "base/codec.h"
 
 #include <math.h>
+#include <stdlib.h>
 
 #include "base/rand.h"
 #include "test.h"
@@ -26,6 +27,20 @@ TEST(big_and_little_endian_numbers_have_their_bytes_in_order)
     ASSERT_EQ(le64_get(to), UINT64_MAX - 1);
     le16_put(to, 0xfffe);
     ASSERT_EQ(le16_get(to), 0xfffe);
+}
+
+TEST(heads_order_as_the_bytes_behind_what_is_skipped)
+{
+    const uint8_t text[] = "\xff\x01\x02\x03\x04\x05\x06\x07\x08\x09\x0a";
+    for (size_t len = 0; len < sizeof text; len++)
+        for (size_t skip = 0; skip <= len; skip++) {
+            uint8_t padded[8] = {0};
+            memcpy(padded, text + skip, len - skip < 8 ? len - skip : 8);
+            uint8_t *exact = malloc(len ? len : 1); /* nothing beside it may be read */
+            memcpy(exact, text, len);
+            ASSERT_EQ(be64_head(bytes_of(exact, len), skip), be64_get(padded));
+            free(exact);
+        }
 }
 
 TEST(uvarints_come_back_and_have_the_length_that_was_foretold)

@@ -84,6 +84,40 @@ TEST(a_reservation_goes_with_the_commit_that_made_it)
 }
 
 /* Every operation, with everything cold before it. */
+static enum rc dir_taken_back(struct kv_fix *kv, void *arg)
+{
+    struct fs_fix *fix = arg;
+    struct fs_attrs attrs = {.now_ms = 1};
+    struct fs_stat stat;
+    uint64_t id;
+    (void)kv;
+    ASSERT_OK(fs_mkdir(fix->fs, BYTES("/d/new"), false, &attrs, &id, &fix->err), &fix->err);
+    ASSERT_RC(fs_stat(fix->fs, BYTES("/d/new/f"), false, &stat, &fix->err), RC_REPLY);
+    return err_set(&fix->err, RC_INVALID, "taken back");
+}
+
+/* The directory of the last path is remembered (fs_last), but only while no edge changes. */
+TEST(a_directory_that_was_taken_back_moved_or_removed_is_not_remembered)
+{
+    struct fs_fix fix;
+    fs_fix_init(&fix);
+    ASSERT_OK(fs_fix_mkdir(&fix, "/d", NULL), &fix.err);
+    ASSERT_RC(kv_fix_run(&fix.kv, dir_taken_back, &fix), RC_INVALID);
+    ASSERT_RC(fs_fix_create(&fix, "/d/new/f", NULL), RC_REPLY);
+    ASSERT_OK(fs_fix_mkdir(&fix, "/d/new", NULL), &fix.err);
+    ASSERT_OK(fs_fix_create(&fix, "/d/new/f", NULL), &fix.err);
+    ASSERT_NE(fs_fix_id(&fix, "/d/new/f"), 0);
+    ASSERT_OK(fs_fix_move(&fix, "/d/new", "/d/old"), &fix.err);
+    ASSERT_EQ(fs_fix_id(&fix, "/d/new/f"), 0);
+    ASSERT_NE(fs_fix_id(&fix, "/d/old/f"), 0);
+    ASSERT_OK(fs_fix_remove(&fix, "/d/old", true), &fix.err);
+    ASSERT_EQ(fs_fix_id(&fix, "/d/old/f"), 0);
+    ASSERT_RC(fs_fix_create(&fix, "/d/old/g", NULL), RC_REPLY);
+    fs_fix_turns(&fix);
+    ASSERT_EQ(fs_fix_check(&fix, false).problems, 0);
+    fs_fix_done(&fix);
+}
+
 TEST(operations_find_their_rows_cold)
 {
     struct fs_fix fix;

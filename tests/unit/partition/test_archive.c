@@ -310,9 +310,12 @@ TEST(an_exported_frame_carries_the_names_of_its_workers)
     }
     fix_check(&fix, 3, &options);
     ASSERT_TRUE(part_batch_info(fix.batch).has_names);
-    ASSERT_BYTES(part_batch_name(fix.batch, 0), BYTES(""));
-    ASSERT_BYTES(part_batch_name(fix.batch, 1), BYTES("elk-worker-1"));
-    ASSERT_BYTES(part_batch_name(fix.batch, 2), BYTES("worker-2"));
+    struct bytes name[3];
+    ASSERT_EQ(part_batch_info(fix.batch).worker_count, ARRAY_LEN(name));
+    part_batch_names(fix.batch, name);
+    ASSERT_BYTES(name[0], BYTES(""));
+    ASSERT_BYTES(name[1], BYTES("elk-worker-1"));
+    ASSERT_BYTES(name[2], BYTES("worker-2"));
     fix_done(&fix);
 }
 

@@ -129,6 +129,28 @@ static const char *value_at(struct fix *fix, struct bytes suffix)
 
 /* ---- changes ---- */
 
+/* The heads of unused places in a node are as large as theirs. */
+TEST(suffixes_of_the_largest_bytes_are_found)
+{
+    struct fix fix;
+    uint8_t suffix[24];
+    memset(suffix, 0xff, sizeof suffix);
+    fix_init(&fix, true);
+    for (uint32_t i = 0; i < 5000; i++) {
+        be32_put(suffix + 8 + i % 3 * 4, i * UINT32_C(2654435761));
+        put(&fix, bytes_of(suffix, 8 + i % 17), text("v"));
+    }
+    tree_check(&fix.tree);
+    struct tree_pos pos, found;
+    tree_seek_first(&fix.tree, &pos);
+    for (bool more = tree_settle(&fix.tree, &pos); more; more = tree_next(&fix.tree, &pos)) {
+        tree_seek(&fix.tree, block_entry(pos.block, pos.index).suffix, &found);
+        ASSERT_TRUE(found.exact);
+        ASSERT_TRUE(found.block == pos.block && found.index == pos.index);
+    }
+    fix_done(&fix);
+}
+
 TEST(rows_are_found_in_byte_order)
 {
     struct fix fix;
