@@ -4,7 +4,8 @@ import urllib.request
 import pytest
 import redis
 
-from conftest import free_port, start_refused
+from conftest import start_refused
+from diff.servers import free_port
 from tilekit import TYPES
 
 

@@ -323,7 +323,7 @@ TEST(a_damaged_mark_or_row_is_passed_over_and_told_and_all_others_are_persisted)
     struct fix fix;
     struct tiles_stats stats;
     uint8_t bytes[TILEKEY_TM_BYTES];
-    char many[8];
+    char many[16];
     fix_init(&fix);
     tile_put(&fix, "0", "first");
     raw_put(&fix, SPACE_TILEMARK, packed_of("1", bytes), BYTES("no mark"));
