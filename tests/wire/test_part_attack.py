@@ -1,5 +1,6 @@
 """Partitions against hostile clients, damaged bytes and restarts at bad moments."""
 import random
+import sqlite3
 import threading
 import time
 
@@ -135,4 +136,30 @@ def test_a_drop_that_is_killed_is_not_begun_or_goes_on(batches):
     wait(lambda: job.client.dbsize() == 0)
     assert job.error("STATS").startswith("NOJOB")
     job.call("ADD", 1, 1, 1)
+    assert pairs(job.call("ARCHIVE", "VERIFY"))["problems"] == []
+
+
+# ---- other commands ----
+
+def test_no_landing_rule_takes_keys_of_partitions(start, tmp_path):
+    """A rule of all keys: what it took it might evict, let expire, or load from SQL."""
+    server = start("--land", "all", "*", f"sqlite:{tmp_path}/all.db", "shape", "columns", "table",
+                   "t", "key", "k", "delay", "3600000", "keep", "1")
+    job = Job(server)
+    job.call("ALLOC", 10, "SIZE", 1)
+    job.finish("w", 5)
+    job.client.hset("mine", "f", "v")
+    land = job.client.execute_command
+    land("LAND.SYNC", "all")
+    land("LAND.FLUSH", "all")
+    with sqlite3.connect(tmp_path / "all.db") as sql:
+        names = [row[0] for row in sql.execute("select k from t")]
+    assert "mine" in names and not [name for name in names if name.startswith("elk:")]
+    for key in job.client.keys("elk:*"):
+        for command in ("LAND.EVICT", "LAND.LOAD", "LAND.EXPLAIN"):
+            try:
+                land(command, key)
+            except redis.ResponseError:
+                pass
+    assert job.states() == [5, 0, 0, 0, 5] and job.client.ttl(job.key("meta")) == -1
     assert pairs(job.call("ARCHIVE", "VERIFY"))["problems"] == []
