@@ -24,9 +24,9 @@ enum {
 struct fs_sweep {
     struct task task;
     struct fs *fs;
-    bool asleep; /* until there is a grave */
-    bool failed; /* the last step: the next one waits a little */
-    uint64_t count, step_count;
+    bool asleep;                /* until there is a grave */
+    bool failed;                /* the last step: the next one waits a little */
+    uint64_t count, step_count; /* inodes removed: in all, by the step that runs */
 };
 
 struct child {
@@ -169,11 +169,13 @@ static enum rc step(struct fs_sweep *sweep, struct err *err)
     }
     if (rc == RC_OK)
         rc = cold;
-    for (size_t i = 0; rc == RC_OK && i < count; i++)
+    sweep->step_count = count == 0; /* the grave itself */
+    for (size_t i = 0; rc == RC_OK && i < count; i++) {
+        sweep->step_count += child[i].has_entry && !child[i].has_children;
         rc = child_remove(fs, id, &child[i], err);
+    }
     if (rc == RC_OK && count == 0)
         rc = grave_close(fs, name, id, err);
-    sweep->step_count = count > 0 ? count : 1;
     return rc;
 }
 

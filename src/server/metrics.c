@@ -276,5 +276,5 @@ bool metrics_add(struct server *server, struct buf *to)
         add_landing_rules(&metrics, server);
         add_landing_tables(&metrics, server);
     }
-    return !metrics.failed && metrics_part_add(server, to);
+    return !metrics.failed && metrics_part_add(server, to) && metrics_tile_add(server, to);
 }

@@ -21,3 +21,7 @@ struct metrics_part { /* of all jobs */
 };
 void metrics_part_sum(const struct server *server, struct metrics_part *ret_sum);
 bool metrics_part_add(const struct server *server, struct buf *to) NODISCARD;
+
+/* ---- tiles (metrics_tile.c) ---- */
+
+bool metrics_tile_add(const struct server *server, struct buf *to) NODISCARD;

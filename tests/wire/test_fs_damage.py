@@ -182,3 +182,30 @@ def test_a_grave_that_is_damaged_is_swept(tree):
         pass
     assert fs.ls("/") == [b"h"]
     sound(fs)
+
+
+def test_a_repair_that_is_killed_can_be_done_again(tree):
+    """Findings are healed 16 a commit; the kills come wherever that is."""
+    ids = tree.ids
+    first, count = max(ids.values()) + 2000, 3000
+    rows = {inode(NEXT_ID): struct.pack("<Q", first + count)}
+    for i in range(count):  # an edge without inode, an inode without edge, a short one
+        name = b"x%04d" % i
+        if i % 3 != 1:
+            rows[edge(ids["/h"], name)] = child(first + i)
+        if i % 3 != 0:
+            rows[inode(first + i)] = entry(ids["/h"], name, 9)[:48 if i % 3 == 2 else None]
+    fs = tree.damage(rows)
+    for asked in 1, 30, 100, 300, 1000:
+        sock = tree.server.connect()
+        sock.sendall(b"FS.CHECK REPAIR\r\n")
+        for _ in range(asked):
+            fs.client.ping()
+        tree.server.kill()
+        sock.close()
+        tree.server = tree.start()
+        fs = FS(tree.server)
+    assert pairs(fs("CHECK", "REPAIR"))["left"] == 0
+    sound(fs)
+    assert fs.ls("/h") == sorted(b"x%04d" % i for i in range(count) if i % 3)
+    assert pairs(fs("DU", "/h"))["bytes"] == 9 * count // 3

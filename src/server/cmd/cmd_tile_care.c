@@ -74,6 +74,7 @@ static void all_reply(struct resp_out *out, const struct tiles *tiles)
     add_number(out, "batches", stats.batches);
     add_number(out, "failed_batches", stats.failures);
     add_number(out, "shards_set_aside", stats.set_aside);
+    add_number(out, "damaged_tiles", stats.damaged);
     add_number(out, "write_ms", stats.write_ns / 1000000);
     add_number(out, "cache_bytes", stats.cache_bytes);
     add_number(out, "cache_hits", stats.cache_hits);
@@ -84,7 +85,7 @@ static void all_reply(struct resp_out *out, const struct tiles *tiles)
     resp_add_text(out, trouble ? trouble : "");
 }
 
-enum { STATS_FIELDS = 13 };
+enum { STATS_FIELDS = 14 };
 
 enum rc cmd_tile_stats(struct cmd_ctx *ctx)
 {
