@@ -35,16 +35,16 @@ enum cmd_flags {
     CMD_CONTAINER = 1 << 11,  /* only its subcommands ("NAME|SUB") run */
     CMD_MOVABLE = 1 << 12,    /* where its keys are, the arguments say */
     CMD_NOPAUSE = 1 << 13,    /* runs while clients are paused */
-    /* Which row of its key it will look at: that row is prefetched. */
-    CMD_ROW2 = 1 << 14,  /* the one of argument 2, a field or a member of a set */
-    CMD_ZROW2 = 1 << 15, /* the one of a member of a sorted set, argument 2 */
-    CMD_ZROW3 = 1 << 16, /* argument 3 */
-    CMD_TILE2 = 1 << 20, /* the one of a tile: argument 1 is its type, 2 its key */
-    CMD_STORE = 1 << 17, /* STORE and a key may stand among the arguments; the last one counts */
-    CMD_ALONE = 1 << 18, /* refused inside a MULTI */
+    CMD_STORE = 1 << 14, /* STORE and a key may stand among the arguments; the last one counts */
+    CMD_ALONE = 1 << 15, /* refused inside a MULTI */
     /* What it does or tells is not in the store, and cannot be undone: an EXEC runs it last. */
-    CMD_OUTSIDE = 1 << 19,
-    CMD_PATH = 1 << 20, /* argument 1 is a path of the file system, which is prefetched */
+    CMD_OUTSIDE = 1 << 16,
+    /* Which rows it will look at: they are prefetched. */
+    CMD_ROW2 = 1 << 17,  /* of argument 2, a field or a member of a set */
+    CMD_ZROW2 = 1 << 18, /* of a member of a sorted set, argument 2 */
+    CMD_ZROW3 = 1 << 19, /* argument 3 */
+    CMD_TILE2 = 1 << 20, /* of a tile: argument 1 is its type, 2 its key */
+    CMD_PATH = 1 << 21,  /* of a path of the file system, argument 1 */
 };
 
 enum { CMD_NAME_BYTES = 48 }; /* of "CONTAINER|SUBCOMMAND" and a NUL */

@@ -224,7 +224,7 @@ uint16_t block_find_end(const struct block *block, struct bytes suffix, bool *re
     return block_find(block, suffix, ret_exact);
 }
 
-void block_prefetch_out(const struct block *block, struct bytes suffix)
+uint16_t block_prefetch_out(const struct block *block, struct bytes suffix)
 {
     uint16_t low = 0, high = block->count;
     uint64_t head = be64_head(suffix, 0);
@@ -232,18 +232,19 @@ void block_prefetch_out(const struct block *block, struct bytes suffix)
         uint16_t middle = (uint16_t)((low + high) / 2);
         const uint8_t *at = block_at(block, middle);
         if (!(*at & ENTRY_OUT))
-            return;
+            break;
         uint64_t mine = be64_get(at + 1 + sizeof(struct block_out *));
         if (mine == head) {
             for (size_t line = 0; line < OUT_PREFETCH_LINES; line++)
                 __builtin_prefetch((const uint8_t *)out_get(at + 1) + 64 * line);
-            return;
+            return middle;
         }
         if (mine < head)
             low = (uint16_t)(middle + 1);
         else
             high = middle;
     }
+    return block->count;
 }
 
 struct entry block_entry(const struct block *block, uint16_t index)

@@ -81,8 +81,9 @@ uint16_t block_find_skip(const struct block *block, struct bytes suffix, size_t 
 /* The same where it is likely to be at the block's beginning or end. */
 uint16_t block_find_end(const struct block *block, struct bytes suffix, bool *ret_exact);
 /* Where rows are out of line, begins to bring the one of this suffix into the cache; after
- * block_prefetch(). */
-void block_prefetch_out(const struct block *block, struct bytes suffix);
+ * block_prefetch(). Its index, if it is the one: its suffix begins like this one, no more is known.
+ * block->count: there is none, or rows are in line. */
+uint16_t block_prefetch_out(const struct block *block, struct bytes suffix);
 struct entry block_entry(const struct block *block, uint16_t index);
 uint8_t block_flags(const struct block *block, uint16_t index);
 void block_flags_set(struct block *block, uint16_t index, uint8_t flags); /* GAP only */
@@ -127,6 +128,7 @@ static inline bool entry_fits_inline(size_t suffix_len, size_t value_len)
  * only half: more lines cost more than the misses that they save. */
 static inline void block_prefetch(const struct block *block)
 {
+#pragma GCC unroll 8
     for (size_t at = 0; at < BLOCK_BYTES_MAX / 2; at += 64)
         __builtin_prefetch((const uint8_t *)block + at);
 }

@@ -271,6 +271,30 @@ static void row_sought_changed(struct store *store)
     store->sought.has_suffix = false;
 }
 
+/* The row, if it was foreseen and nothing has changed since. */
+static bool row_foreseen(struct store *store, struct store_group group, struct bytes suffix,
+                         struct bytes *ret_packed)
+{
+    uint32_t slot = slot_of(store, group.prefix), end = store->foreseen.next + STORE_FORESEEN_LOOKS;
+    if (store->foreseen.change != store->change_count)
+        return false;
+    for (uint32_t i = store->foreseen.next; i < store->foreseen.count && i < end; i++) {
+        const struct store_foreseen *seen = &store->foreseen.row[i];
+        if (!bytes_eq(bytes_of(seen->suffix, seen->suffix_len), suffix) ||
+            hot_head_slot(&seen->group->head) != slot ||
+            !bytes_eq(hot_group_key(seen->group), group.key))
+            continue;
+        struct entry entry = block_entry(seen->block, seen->index);
+        if (entry.flags & ENTRY_TOMB || !bytes_eq(entry.suffix, suffix))
+            return false;
+        seen->block->ref = 1;
+        store->foreseen.next = i + 1;
+        *ret_packed = entry.value;
+        return true;
+    }
+    return false;
+}
+
 /* Where the last read of this very row has looked, if nothing has changed since. */
 static struct tree_pos *row_sought(struct store *store, struct store_group group,
                                    struct bytes suffix)
@@ -339,6 +363,8 @@ enum rc store_get_packed(struct store *store, struct store_group group, struct b
         return rc;
     }
     struct tree_pos *pos;
+    if (row_foreseen(store, group, suffix, ret_packed))
+        return RC_OK;
     return tree_get(store, group, suffix, ret_packed, &pos, err);
 }
 

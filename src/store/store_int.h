@@ -89,7 +89,20 @@ struct gap_hint {
     uint8_t suffix[GAP_HINT_BYTES_MAX];
 };
 
-enum { STORE_SOUGHT_BYTES = 64 };
+enum {
+    STORE_SOUGHT_BYTES = 64,
+    STORE_FORESEEN_MAX = 32,
+    STORE_FORESEEN_BYTES = 16, /* of a suffix */
+    STORE_FORESEEN_LOOKS = 4,  /* rows that are passed over */
+};
+
+struct store_foreseen { /* a row that is about to be read, and where it is */
+    const struct hot_group *group;
+    struct block *block;
+    uint16_t index;
+    uint8_t suffix_len;
+    uint8_t suffix[STORE_FORESEEN_BYTES];
+};
 
 struct store {
     struct store_options options; /* pointers resolved; dir is owned */
@@ -143,6 +156,13 @@ struct store {
         uint8_t suffix[STORE_SOUGHT_BYTES];
         struct tree_pos pos;
     } sought;
+    /* What store_prefetch_rows() has come by, in the order in which it will be read: those reads
+     * need not search again. */
+    struct {
+        uint64_t change; /* it is good while the store's change count is this */
+        uint32_t count, next;
+        struct store_foreseen row[STORE_FORESEEN_MAX];
+    } foreseen;
 
     struct store_counter *counter;
     size_t counter_count;

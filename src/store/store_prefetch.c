@@ -81,9 +81,10 @@ void store_prefetch(struct store *store, const struct store_group *group, size_t
 /* ---- rows of groups ---- */
 
 /* One level of all trees after the other; the misses of a level overlap. `at` ends at the blocks,
- * with as many bytes of the suffixes as are known to be theirs. */
+ * with as many bytes of the suffixes as are known to be theirs, and where rows are that are out of
+ * line. */
 static void rows_descend(const struct store_row *row, const struct tree **tree, size_t count,
-                         const void **at, size_t *known)
+                         const void **at, size_t *known, uint16_t *index)
 {
     bool more = true;
     for (size_t i = 0; i < count; i++) {
@@ -106,7 +107,26 @@ static void rows_descend(const struct store_row *row, const struct tree **tree, 
     }
     for (size_t i = 0; i < count; i++)
         if (at[i])
-            block_prefetch_out(at[i], row[i].suffix);
+            index[i] = block_prefetch_out(at[i], row[i].suffix);
+}
+
+/* Those that are out of line: what is in line is found as fast as it is compared. */
+static void rows_foresee(struct store *store, const struct store_row *row, size_t count,
+                         const struct tree **tree, const void **block, const uint16_t *index)
+{
+    for (size_t i = 0; i < count && store->foreseen.count < STORE_FORESEEN_MAX; i++) {
+        struct block *found = (struct block *)block[i];
+        if (!found || index[i] == found->count || row[i].suffix.len > STORE_FORESEEN_BYTES)
+            continue;
+        struct store_foreseen *seen = &store->foreseen.row[store->foreseen.count++];
+        *seen = (struct store_foreseen){
+            .group = (const struct hot_group *)((const uint8_t *)tree[i] -
+                                                offsetof(struct hot_group, tree)),
+            .block = found,
+            .index = index[i],
+            .suffix_len = (uint8_t)row[i].suffix.len};
+        memcpy(seen->suffix, row[i].suffix.ptr, row[i].suffix.len);
+    }
 }
 
 /* The trees of a step's groups; their roots are asked for. */
@@ -139,10 +159,14 @@ void store_prefetch_rows(struct store *store, const struct store_row *row, size_
     const struct tree *tree[STEP_KEYS];
     const void *block[STEP_KEYS];
     size_t known[STEP_KEYS];
+    uint16_t index[STEP_KEYS];
+    store->foreseen.count = store->foreseen.next = 0;
+    store->foreseen.change = store->change_count;
     for (size_t at = 0; at < count; at += STEP_KEYS, row += STEP_KEYS) {
         size_t step = count - at < STEP_KEYS ? count - at : STEP_KEYS;
         trees_find(&store->hot, row, step, tree);
-        rows_descend(row, tree, step, block, known);
+        rows_descend(row, tree, step, block, known, index);
+        rows_foresee(store, row, step, tree, block, index);
     }
 }
 
@@ -152,10 +176,11 @@ void store_peek_rows(struct store *store, const struct store_row *row, size_t co
     const struct tree *tree[STEP_KEYS];
     const void *block[STEP_KEYS];
     size_t known[STEP_KEYS];
+    uint16_t index_out[STEP_KEYS];
     for (size_t at = 0; at < count; at += STEP_KEYS, row += STEP_KEYS, ret_packed += STEP_KEYS) {
         size_t step = count - at < STEP_KEYS ? count - at : STEP_KEYS;
         trees_find(&store->hot, row, step, tree);
-        rows_descend(row, tree, step, block, known);
+        rows_descend(row, tree, step, block, known, index_out);
         for (size_t i = 0; i < step; i++) {
             bool exact = false;
             uint16_t index =

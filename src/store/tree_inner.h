@@ -68,6 +68,7 @@ void inner_check(const struct inner *node); /* (2), (3), (4); for tests */
 
 static inline void inner_prefetch(const void *node)
 {
+#pragma GCC unroll 8
     for (size_t at = 0; at < offsetof(struct inner, live); at += 64)
         __builtin_prefetch((const uint8_t *)node + at);
 }

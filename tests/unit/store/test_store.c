@@ -640,3 +640,106 @@ TEST(bringing_in_a_whole_group_passes_each_row_once)
     store_check(fix.store);
     fix_done(&fix);
 }
+
+/* ---- rows that are foreseen ---- */
+
+enum { FORESEEN_ROWS = 40, FORESEEN_BYTES = 700 /* out of line */ };
+
+struct foreseen {
+    char suffix[FORESEEN_ROWS][24];
+    uint8_t value[FORESEEN_ROWS][FORESEEN_BYTES];
+    struct store_row row[FORESEEN_ROWS];
+};
+
+static void foreseen_put(struct fix *fix, struct foreseen *rows, size_t i, uint8_t byte)
+{
+    memset(rows->value[i], byte, FORESEEN_BYTES);
+    ASSERT_RC(store_put(fix->store, rows->row[i].group, rows->row[i].suffix,
+                        bytes_of(rows->value[i], FORESEEN_BYTES), &fix->err),
+              RC_OK);
+}
+
+/* Suffixes that differ in their first eight bytes, behind them, and that are longer than what is
+ * remembered. */
+static void foreseen_init(struct fix *fix, struct foreseen *rows)
+{
+    static const char *const formats[] = {"%08zu", "same-own%05zu", "a-long-one-of-some-%03zu"};
+    fix_init(fix);
+    store_begin(fix->store, 0);
+    for (size_t i = 0; i < FORESEEN_ROWS; i++) {
+        snprintf(rows->suffix[i], sizeof rows->suffix[i], formats[i % 3], i);
+        rows->row[i] = (struct store_row){data(fix, "g"), text(rows->suffix[i])};
+        foreseen_put(fix, rows, i, (uint8_t)i);
+    }
+}
+
+static void foreseen_expect(struct fix *fix, const struct foreseen *rows, size_t i)
+{
+    struct bytes value;
+    ASSERT_RC(store_get(fix->store, rows->row[i].group, rows->row[i].suffix, &value, &fix->err),
+              RC_OK);
+    ASSERT_BYTES(value, bytes_of(rows->value[i], FORESEEN_BYTES));
+}
+
+TEST(rows_that_were_foreseen_are_read_in_any_order)
+{
+    struct fix fix;
+    struct foreseen rows;
+    struct bytes value;
+    foreseen_init(&fix, &rows);
+    store_prefetch_rows(fix.store, rows.row, FORESEEN_ROWS);
+    for (size_t i = 0; i < FORESEEN_ROWS; i++)
+        foreseen_expect(&fix, &rows, i);
+    store_prefetch_rows(fix.store, rows.row, FORESEEN_ROWS);
+    for (size_t i = FORESEEN_ROWS; i-- > 0;)
+        foreseen_expect(&fix, &rows, i);
+    store_prefetch_rows(fix.store, rows.row, FORESEEN_ROWS);
+    for (size_t i = 0; i < FORESEEN_ROWS; i += 3)
+        foreseen_expect(&fix, &rows, i);
+    store_prefetch_rows(fix.store, rows.row, FORESEEN_ROWS); /* another group, the same suffix */
+    ASSERT_RC(store_get(fix.store, data(&fix, "h"), rows.row[0].suffix, &value, &fix.err),
+              RC_NOT_FOUND);
+    ASSERT_RC(store_get(fix.store, data(&fix, "g"), BYTES("same-own99999"), &value, &fix.err),
+              RC_NOT_FOUND);
+    fix_write(&fix);
+    fix_done(&fix);
+}
+
+TEST(a_row_that_was_foreseen_and_then_changed_is_read_as_it_is)
+{
+    struct fix fix;
+    struct foreseen rows;
+    struct bytes value;
+    foreseen_init(&fix, &rows);
+    fix_write(&fix);
+    store_begin(fix.store, 0);
+    for (size_t i = 0; i < FORESEEN_ROWS; i++) {
+        store_prefetch_rows(fix.store, rows.row, FORESEEN_ROWS);
+        foreseen_put(&fix, &rows, i, (uint8_t)(100 + i));
+        for (size_t k = 0; k < FORESEEN_ROWS; k++)
+            foreseen_expect(&fix, &rows, k);
+    }
+    store_prefetch_rows(fix.store, rows.row, FORESEEN_ROWS);
+    ASSERT_RC(store_delete(fix.store, rows.row[0].group, rows.row[0].suffix, &fix.err), RC_OK);
+    ASSERT_RC(store_get(fix.store, rows.row[0].group, rows.row[0].suffix, &value, &fix.err),
+              RC_NOT_FOUND);
+    store_prefetch_rows(fix.store, rows.row, FORESEEN_ROWS); /* one of them is deleted */
+    ASSERT_RC(store_get(fix.store, rows.row[0].group, rows.row[0].suffix, &value, &fix.err),
+              RC_NOT_FOUND);
+    store_undo(fix.store); /* all of that was not */
+    store_begin(fix.store, 0);
+    for (size_t i = 0; i < FORESEEN_ROWS; i++)
+        memset(rows.value[i], (int)i, FORESEEN_BYTES);
+    foreseen_expect(&fix, &rows, 0);
+    store_undo(fix.store);
+    fix_flush(&fix);
+    store_prefetch_rows(fix.store, rows.row, FORESEEN_ROWS);
+    store_evict_all(fix.store);
+    store_begin(fix.store, 0);
+    for (size_t i = 0; i < FORESEEN_ROWS; i++) {
+        ASSERT_RC(get_warm(&fix, rows.row[i].group, rows.row[i].suffix, &value), RC_OK);
+        ASSERT_BYTES(value, bytes_of(rows.value[i], FORESEEN_BYTES));
+    }
+    store_undo(fix.store);
+    fix_done(&fix);
+}
