@@ -465,6 +465,31 @@ static void add_partitions(struct info *info)
     add(info, "part_verified_bad", sum.watch.verify_bad_count);
 }
 
+static void add_tiles(struct info *info)
+{
+    struct tiles_stats stats;
+    size_t types = 0;
+    tiles_stats(info->server->tiles, &stats);
+    while (tiles_type_at(info->server->tiles, types))
+        types++;
+    add(info, "tile_types", types);
+    add(info, "tile_pending", stats.pending);
+    add(info, "tile_in_flight", stats.in_flight);
+    add(info, "tile_persisted", stats.persisted);
+    add(info, "tile_removed", stats.removed);
+    add(info, "tile_batches", stats.batches);
+    add(info, "tile_failed_batches", stats.failures);
+    add(info, "tile_write_us", stats.write_ns / 1000);
+    add(info, "tile_shards_set_aside", stats.set_aside);
+    add(info, "tile_damaged", stats.damaged);
+    add(info, "tile_trouble", tiles_trouble(info->server->tiles) != NULL);
+    add(info, "tile_cache_bytes", stats.cache_bytes);
+    add(info, "tile_cache_hits", stats.cache_hits);
+    add(info, "tile_cache_misses", stats.cache_misses);
+    add(info, "tile_shard_reads", stats.shard_reads);
+    add(info, "tile_shard_read_failures", stats.shard_read_failures);
+}
+
 /* Totals of all rules; LAND.STATUS has them one by one. */
 static void add_landing(struct info *info)
 {
@@ -536,6 +561,7 @@ static const struct {
     {"landing", "Landing", add_landing, false},
     {"fs", "Fs", add_fs, false},
     {"partitions", "Partitions", add_partitions, false},
+    {"tiles", "Tiles", add_tiles, false},
     {"commandstats", "Commandstats", add_commandstats, true},
     {"cluster", "Cluster", add_cluster, false},
     {"keyspace", "Keyspace", add_keyspace, false},

@@ -268,5 +268,6 @@ bool metrics_add(struct server *server, struct buf *to)
         add_landing_tables(&metrics, server);
     }
     metrics__add_part(&metrics, server);
+    metrics__add_tile(&metrics, server);
     return !metrics.failed;
 }

@@ -1,4 +1,4 @@
-/* metrics_int.h - how metrics.c and metrics_part.c write.
+/* metrics_int.h - how metrics.c, metrics_part.c and metrics_tile.c write.
  *
  * Threads: the executor. */
 #pragma once
@@ -16,3 +16,4 @@ void metrics__head(struct metrics *to, const char *name, const char *type, const
 void metrics__add(struct metrics *to, const char *name, const char *type, const char *help,
                   uint64_t value);
 void metrics__add_part(struct metrics *to, const struct server *server);
+void metrics__add_tile(struct metrics *to, const struct server *server);

@@ -13,7 +13,8 @@
  *   (4) Batches are applied in the order in which they were read: a later version is never
  *       replaced by an earlier one.
  *   (5) What could not be applied keeps its mark, and is read again by a later round.
- *   (6) What was read in a turn that could not be written is thrown away: it never was. */
+ *   (6) What was read in a turn that could not be written is thrown away: it never was.
+ *   (7) A mark or row that cannot be understood is passed over and told: it stops no other. */
 #include <stdlib.h>
 
 #include "base/log.h"
@@ -29,6 +30,7 @@ enum {
     STEP_BYTES = 512 * 1024,
     RETRY_MS_MIN = 1000,
     RETRY_MS_MAX = 30 * 1000,
+    AFTER_BYTES_MAX = 1024 * 1024, /* any suffix that the store has */
 };
 #define NS_A_MS UINT64_C(1000000)
 
@@ -70,12 +72,14 @@ struct persist {
     bool in_round;
     size_t type; /* whose marks are walked */
     bool has_after;
-    struct tilekey after;
+    struct buf after; /* the suffix of the last one */
     uint64_t round_lsn;
     bool round_failed;
+    uint64_t round_damaged; /* (7) */
+    struct err damage;      /* the first of them */
     /* when */
     uint64_t marks;         /* since the last round began; a hint */
-    uint64_t first_mark_ms; /* of them */
+    uint64_t first_mark_ns; /* of them */
     uint64_t synced_lsn, ask_lsn;
     uint64_t retry_ns, retry_ms; /* not before; 0: nothing has failed */
     uint64_t failed_rounds;
@@ -91,7 +95,7 @@ struct persist {
 void persist_marked(struct persist *persist)
 {
     if (persist->marks++ == 0)
-        persist->first_mark_ms = persist->tiles->kv->now_ms;
+        persist->first_mark_ns = clock_mono_ns(persist->tiles->options.clock);
 }
 
 static bool is_due(const struct persist *persist)
@@ -100,8 +104,8 @@ static bool is_due(const struct persist *persist)
     if (persist->ask_lsn > persist->synced_lsn || (persist->draining && persist->marks > 0))
         return true;
     return persist->marks >= options->batch_count ||
-           (persist->marks > 0 &&
-            persist->tiles->kv->now_ms >= persist->first_mark_ms + options->interval_ms);
+           (persist->marks > 0 && clock_mono_ns(options->clock) >=
+                                      persist->first_mark_ns + options->interval_ms * NS_A_MS);
 }
 
 void tiles_sync_ask(struct tiles *tiles, uint64_t lsn)
@@ -203,6 +207,7 @@ static void round_begin(struct persist *persist)
     persist->has_after = false;
     persist->round_lsn = store_last_lsn(persist->tiles->store);
     persist->round_failed = false;
+    persist->round_damaged = 0;
     persist->marks = 0;
 }
 
@@ -250,6 +255,41 @@ static enum rc entry_add(struct batch *batch, struct tile_type *type, struct til
     return RC_OK;
 }
 
+/* What a mark is about. RC_CORRUPT: (7). */
+static enum rc mark_read(struct tile_type *type, struct bytes suffix, struct bytes value,
+                         struct tilekey *ret_key, struct tile_mark *ret_mark, struct bytes *ret_row,
+                         struct err *err)
+{
+    if (!tilekey_get(suffix, type->kind == TILE_TM, ret_key))
+        return err_set(err, RC_CORRUPT, "the key of a mark is damaged");
+    enum rc rc = tile__mark_decode(value, ret_mark, err);
+    if (rc == RC_OK && ret_mark->op == TILE_MARK_SET)
+        rc = store_get(type->tiles->store, tile__rows(type), suffix, ret_row, err);
+    return rc == RC_NOT_FOUND ? err_set(err, RC_CORRUPT, "it is marked, but it is not there") : rc;
+}
+
+static void damage_note(struct persist *persist, const struct tile_type *type, struct bytes suffix,
+                        const struct err *why)
+{
+    char text[TILEKEY_TEXT_BYTES] = "with a damaged key";
+    struct tilekey key;
+    if (tilekey_get(suffix, type->kind == TILE_TM, &key))
+        text[tile_key_print(type, key, text)] = 0;
+    if (persist->round_damaged++ == 0)
+        (void)err_set(&persist->damage, RC_CORRUPT,
+                      "the tile %s of type %s is damaged and not persisted, set it again: %s", text,
+                      type->name, why->text);
+}
+
+static enum rc after_set(struct persist *persist, struct bytes suffix, struct err *err)
+{
+    buf_cut(&persist->after, 0);
+    persist->has_after = true;
+    return buf_add_bytes(&persist->after, suffix)
+               ? RC_OK
+               : err_set(err, RC_NOMEM, "could not allocate memory to persist tiles");
+}
+
 /* Marks of one type, from where the round stands, a step of them. All that is cold is asked for at
  * once. RC_NOT_FOUND: that was the last. */
 static enum rc marks_read(struct persist *persist, struct batch *batch, struct tile_type *type,
@@ -262,33 +302,26 @@ static enum rc marks_read(struct persist *persist, struct batch *batch, struct t
     size_t bytes = 0;
     enum rc rc = RC_OK;
     store_walk_init(&walk, store, tile__marks(type), false);
-    if (persist->has_after) {
-        struct tile_suffix after = tile__suffix(type, persist->after);
-        rc = store_walk_seek(&walk, tile__suffix_bytes(&after), err);
-    }
+    if (persist->has_after)
+        rc = store_walk_seek(&walk, buf_bytes(&persist->after), err);
     for (size_t n = 0; rc == RC_OK && n < STEP_ENTRIES && bytes < STEP_BYTES; n++) {
         struct tile_mark mark = {0};
-        struct tilekey key;
+        struct tilekey key = {0};
         rc = store_walk_next(&walk, &suffix, &value, err);
         if (rc != RC_OK)
             break;
-        if (!tilekey_get(suffix, type->kind == TILE_TM, &key))
-            return err_set(err, RC_CORRUPT, "the key of a mark is damaged");
-        if (persist->has_after && tilekey_cmp(key, persist->after) == 0)
+        if (persist->has_after && bytes_eq(suffix, buf_bytes(&persist->after)))
             continue;
-        rc = tile__mark_decode(value, &mark, err);
-        if (rc == RC_OK && mark.op == TILE_MARK_SET)
-            rc = store_get(store, tile__rows(type), suffix, &row, err);
-        if (rc == RC_NOT_FOUND)
-            return err_set(err, RC_CORRUPT, "a tile is marked, but it is not there");
+        rc = mark_read(type, suffix, value, &key, &mark, &row, err);
         cold = cold || rc == RC_COLD;
-        if (rc == RC_OK && !cold) {
+        if (rc == RC_OK && !cold)
             rc = entry_add(batch, type, key, &mark, row, err);
-            persist->after = key;
-            persist->has_after = true;
-        }
         bytes += mark.bytes; /* also of what is cold: it has to fit into memory at once */
-        rc = rc == RC_COLD ? RC_OK : rc;
+        if (rc == RC_CORRUPT && !cold)
+            damage_note(persist, type, suffix, err);
+        rc = rc == RC_COLD || rc == RC_CORRUPT ? RC_OK : rc;
+        if (rc == RC_OK && !cold)
+            rc = after_set(persist, suffix, err);
     }
     return cold && (rc == RC_OK || rc == RC_NOT_FOUND) ? RC_COLD : rc;
 }
@@ -481,6 +514,41 @@ static void round_give_up(struct persist *persist)
     persist->failed_rounds++;
 }
 
+/* (7): nothing is tried again for those alone. */
+static void round_damaged(struct persist *persist)
+{
+    if (!persist->has_trouble)
+        log_error("tile: %s; %llu are like that", persist->damage.text,
+                  (unsigned long long)persist->round_damaged);
+    persist->trouble = persist->damage;
+    persist->has_trouble = true;
+    persist->retry_ms = persist->retry_ns = 0;
+    round_give_up(persist);
+}
+
+static void round_over(struct persist *persist)
+{
+    if (persist->round_failed) {
+        persist->retry_ms = persist->retry_ms ? 2 * persist->retry_ms : RETRY_MS_MIN;
+        if (persist->retry_ms > RETRY_MS_MAX)
+            persist->retry_ms = RETRY_MS_MAX;
+        persist->retry_ns =
+            clock_mono_ns(persist->tiles->options.clock) + persist->retry_ms * NS_A_MS;
+        persist->marks++; /* there is something left */
+        round_give_up(persist);
+    } else if (persist->round_damaged > 0) {
+        round_damaged(persist);
+    } else {
+        if (persist->has_trouble)
+            log_info("tile: everything is persisted again");
+        persist->synced_lsn = persist->round_lsn;
+        persist->has_trouble = false;
+        persist->retry_ms = persist->retry_ns = 0;
+    }
+    persist->stats.damaged = persist->round_damaged;
+    waiters_wake(persist);
+}
+
 static void batch_over(struct persist *persist, struct batch *batch)
 {
     struct persist_stats *stats = &persist->stats;
@@ -505,23 +573,8 @@ static void batch_over(struct persist *persist, struct batch *batch)
         persist->trouble = batch->err;
         persist->has_trouble = true;
     }
-    if (batch->ends_round && !persist->round_failed) {
-        if (persist->has_trouble)
-            log_info("tile: everything is persisted again");
-        persist->synced_lsn = persist->round_lsn;
-        persist->has_trouble = false;
-        persist->retry_ms = persist->retry_ns = 0;
-    } else if (batch->ends_round) {
-        persist->retry_ms = persist->retry_ms ? 2 * persist->retry_ms : RETRY_MS_MIN;
-        if (persist->retry_ms > RETRY_MS_MAX)
-            persist->retry_ms = RETRY_MS_MAX;
-        persist->retry_ns =
-            clock_mono_ns(persist->tiles->options.clock) + persist->retry_ms * NS_A_MS;
-        persist->marks++; /* there is something left */
-        round_give_up(persist);
-    }
     if (batch->ends_round)
-        waiters_wake(persist);
+        round_over(persist);
     batch_reset(batch);
 }
 
@@ -658,6 +711,7 @@ enum rc persist_new(struct tiles *tiles, struct persist **ret_persist, struct er
     (void)err;
     struct persist *persist = mem_zalloc(sizeof *persist);
     persist->tiles = tiles;
+    buf_init(&persist->after, AFTER_BYTES_MAX);
     for (size_t i = 0; i < ARRAY_LEN(persist->batch); i++) {
         struct batch *batch = &persist->batch[i];
         batch->persist = persist;
@@ -684,5 +738,6 @@ void persist_free(struct persist *persist)
         arena_done(&persist->batch[i].arena);
         mem_free(persist->batch[i].entry);
     }
+    buf_done(&persist->after);
     mem_free(persist);
 }

@@ -435,6 +435,19 @@ enum rc queue_fail(const struct queue *queue, const struct queue_end *end, struc
     return rc == RC_OK ? settle(queue, &end->tilekey, 1, false, err) : rc;
 }
 
+enum rc queue_extend(const struct queue *queue, const struct queue_end *end, int64_t lease_ms,
+                     int64_t *ret_lease_ms, struct err *err)
+{
+    struct queue_task task;
+    enum rc rc = queue__warm(queue, &end->tilekey, 1, err);
+    if (rc == RC_OK)
+        rc = ending_read(queue, end, &task, false, err);
+    if (rc != RC_OK)
+        return rc;
+    *ret_lease_ms = task.lease_ms = now_ms(queue) + lease_ms;
+    return queue__task_move(queue, &task, QUEUE_IN_PROGRESS, 0, NULL, err);
+}
+
 /* ---- trying again ---- */
 
 enum rc queue_retry(const struct queue *queue, const struct bytes *tilekey, size_t count,

@@ -77,6 +77,9 @@ enum rc queue_done(const struct queue *queue, const struct queue_end *end, size_
                    size_t *ret_done, struct err *err) NODISCARD;
 enum rc queue_fail(const struct queue *queue, const struct queue_end *end, struct bytes error,
                    struct err *err) NODISCARD;
+/* Its lease ends lease_ms from now, be that later or earlier. ret_lease_ms: when that is. */
+enum rc queue_extend(const struct queue *queue, const struct queue_end *end, int64_t lease_ms,
+                     int64_t *ret_lease_ms, struct err *err) NODISCARD;
 /* Failed tasks become pending. ret_count: how many of them had failed. */
 enum rc queue_retry(const struct queue *queue, const struct bytes *tilekey, size_t count,
                     size_t *ret_count, struct err *err) NODISCARD;

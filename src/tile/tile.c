@@ -322,6 +322,9 @@ void tiles_stats(const struct tiles *tiles, struct tiles_stats *ret_stats)
                                       .cache_misses = tiles->cache.misses,
                                       .shard_reads = tiles->cache.reads,
                                       .shard_read_failures = tiles->cache.failures};
+    for (size_t i = 0; i < tiles->type_count; i++)
+        ret_stats->pending +=
+            store_group_state(tiles->store, tile__marks(&tiles->type[i])).row_count;
     if (!tiles->persist)
         return;
     const struct persist_stats *persist = persist_stats(tiles->persist);
@@ -331,6 +334,7 @@ void tiles_stats(const struct tiles *tiles, struct tiles_stats *ret_stats)
     ret_stats->failures = persist->failures;
     ret_stats->set_aside = persist->set_aside;
     ret_stats->write_ns = persist->write_ns;
+    ret_stats->damaged = persist->damaged;
     ret_stats->in_flight = persist_in_flight(tiles->persist);
 }
 

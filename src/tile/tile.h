@@ -197,7 +197,9 @@ struct tile_stats {
 };
 void tile_type_stats(const struct tile_type *type, struct tile_stats *ret_stats);
 struct tiles_stats {
+    uint64_t pending; /* marks in memory, of all types */
     uint64_t persisted, removed, batches, failures, set_aside, write_ns;
+    uint64_t damaged;   /* tiles in the store that cannot be persisted: tiles_trouble() names one */
     uint64_t in_flight; /* tiles that are being written to shards now */
     uint64_t cache_bytes, cache_hits, cache_misses, shard_reads, shard_read_failures;
 };

@@ -44,6 +44,7 @@ struct tile_type {
     uint8_t stored_complete; /* as the binding says; 0: nothing was persisted */
     bool removals;           /* it has or had shards: some marks may be of removals */
     bool stored;             /* the binding is, and is right */
+    bool bound;              /* it was there before this start */
     enum tile_kind kind;
     uint32_t db;
 };
@@ -142,6 +143,7 @@ void persist__waiter_end(struct tile_waiter *waiter);
 struct persist_stats {
     uint64_t persisted, removed, batches, failures; /* since the start */
     uint64_t set_aside;                             /* damaged shards */
+    uint64_t damaged; /* tiles of the last round that could not be understood */
     uint64_t write_ns;
 };
 const struct persist_stats *persist_stats(const struct persist *persist);

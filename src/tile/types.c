@@ -2,12 +2,14 @@
  *
  * Invariants:
  *   (1) A type whose binding is stored and that has tiles is in tile-types, with the same database.
- *   (2) A binding is stored before the first command runs.
+ *   (2) A binding is stored before the first command runs, and only for a database without ordinary
+ *       keys that are tilekeys: they would be hidden.
  *   (3) Tiles that were persisted can be read: one of the kinds of shards that have everything is
  *       configured. A kind that is left out does not have everything any more. */
 #include <stdio.h>
 
 #include "tile/tile_int.h"
+#include "types/scan_keys.h"
 
 #include "base/banned.h"
 
@@ -206,8 +208,10 @@ static enum rc binding_check(struct tiles *tiles, struct bytes name, const struc
 {
     struct tile_type *type = tiles_type(tiles, name);
     bool has = false;
-    if (type && type->db == binding->db && (uint8_t)type->kind == binding->kind)
+    if (type && type->db == binding->db && (uint8_t)type->kind == binding->kind) {
+        type->bound = true;
         return shards_check(type, binding, err);
+    }
     enum rc rc = has_tiles(tiles, name, &has, err);
     if (rc != RC_OK || (!has && binding->complete == 0))
         return rc;
@@ -236,6 +240,37 @@ static enum rc bindings_read(struct tiles *tiles, struct err *err)
     return rc == RC_NOT_FOUND ? RC_OK : rc;
 }
 
+struct hidden { /* the ordinary key that a binding would hide */
+    bool (*is_tile)(struct bytes name);
+    char name[TILEKEY_TEXT_BYTES];
+    size_t len;
+};
+
+static void hidden_note(void *arg, struct bytes name)
+{
+    struct hidden *hidden = arg;
+    if (hidden->len > 0 || !hidden->is_tile(name))
+        return;
+    hidden->len = name.len;
+    memcpy(hidden->name, name.ptr, name.len); /* a tilekey is no longer */
+}
+
+/* (2) */
+static enum rc keys_check(const struct tile_type *type, struct err *err)
+{
+    struct ns *ns = kv_ns(type->tiles->kv, type->db);
+    struct hidden hidden = {.is_tile = type->kind == TILE_TM ? tilekey_is_tm : tilekey_is};
+    if (type->bound || ns_key_count(ns) == 0)
+        return RC_OK;
+    enum rc rc = scan_keys_all(ns, BYTES("[0-3]*"), hidden_note, &hidden, err);
+    if (rc != RC_OK || hidden.len == 0)
+        return rc;
+    return err_set(err, RC_INVALID,
+                   "tile type %s=%u: the database has the ordinary key \"%.*s\", which would be "
+                   "hidden by a tile: rename such keys, or bind the type to another database",
+                   type->name, type->db, (int)hidden.len, hidden.name);
+}
+
 static enum rc bind_run(struct task *task, struct store *store, struct err *err)
 {
     struct tiles *tiles = ((struct bind_job *)task)->tiles;
@@ -244,7 +279,9 @@ static enum rc bind_run(struct task *task, struct store *store, struct err *err)
     enum rc rc = bindings_read(tiles, err);
     for (size_t i = 0; i < tiles->type_count && rc == RC_OK; i++) {
         struct tile_type *type = &tiles->type[i];
-        rc = has_tiles(tiles, tile__name(type), &has, err);
+        rc = keys_check(type, err);
+        if (rc == RC_OK)
+            rc = has_tiles(tiles, tile__name(type), &has, err);
         cold = cold || rc == RC_COLD;
         if (rc == RC_COLD)
             rc = RC_OK;

@@ -165,6 +165,27 @@ def test_leases_outlive_the_server(start, tile_server, tasks):
     check(again)
 
 
+def test_a_lease_is_extended_or_cut_short_by_who_has_it(tasks):
+    tasks.add(item("0"), item("1"))
+    tasks.take("COUNT", 2, "LEASE", 60000)
+    lease = tasks.extend("0", 3600000, "ATTEMPT", 1)
+    assert abs(lease - time.time() * 1000 - 3600000) < 20000
+    assert tasks.r.hmget("status:0", "status", "attempts", "lease") == ["IN_PROGRESS", "1", str(lease)]
+    assert check(tasks)["IN_PROGRESS"] == {"0", "1"}
+    with pytest.raises(redis.ResponseError, match="LEASELOST"):
+        tasks.extend("0", 3600000, "ATTEMPT", 2)
+    tasks.extend("1", 1)  # it goes back to the queue, though the first lease is not over
+    while tasks.status("1") != "PENDING":
+        pass
+    with pytest.raises(redis.ResponseError, match="not in progress"):
+        tasks.extend("1", 1000)
+    with pytest.raises(redis.ResponseError, match="LEASELOST"):
+        tasks.extend("1", 1000, "ATTEMPT", 1)
+    with pytest.raises(redis.ResponseError, match="no task"):
+        tasks.extend("2", 1000)
+    check(tasks)
+
+
 def test_who_lost_the_lease_is_told(tasks):
     tasks.add(item("0"))
     tasks.take("LEASE", 1)
@@ -238,7 +259,8 @@ BAD_WORDS = [
     "TASK.TAKE LEASE 99999999999999", "TASK.TAKE BLOCK -1", "TASK.TAKE NOW 1", "TASK.DONE x",
     "TASK.DONE 0 ATTEMPT", "TASK.DONE 0 ATTEMPT 0", "TASK.DONE 0 ATTEMPT x", "TASK.FAIL 4 x",
     "TASK.FAIL 0 x ATTEMPT", "TASK.FAIL 0 x TRY 1", "TASK.RETRY x", "TASK.RETRY ALL 5",
-    "TASK.RETRY ALL COUNT 0"]
+    "TASK.RETRY ALL COUNT 0", "TASK.EXTEND x 5", "TASK.EXTEND 0 0", "TASK.EXTEND 0 x", "TASK.EXTEND 0 5 ATTEMPT",
+    "TASK.EXTEND 0 99999999999999"]
 
 
 def test_bad_arguments_are_refused(tasks):
@@ -251,7 +273,7 @@ def test_bad_arguments_are_refused(tasks):
 def test_a_database_without_a_tile_type_has_no_tasks(tile_server):
     other = Tasks(tile_server, db=0)
     for words in (("ADD", item("0")), ("TAKE",), ("DONE", "0"), ("FAIL", "0", "x"), ("RETRY", "0"),
-                  ("STATS",)):
+                  ("EXTEND", "0", "5"), ("STATS",)):
         with pytest.raises(redis.ResponseError, match="database of a tile type"):
             other.r.execute_command("TASK." + words[0], *words[1:])
     assert other.r.dbsize() == 0

@@ -1,8 +1,11 @@
 """Tiles under attack: what a reviewer found, and a random run against a map."""
+import urllib.request
+
 import pytest
 import redis
 
 from conftest import start_refused
+from diff.servers import free_port
 from tilekit import TYPES
 
 
@@ -88,3 +91,44 @@ def test_a_row_that_stays_is_found_cold_when_its_shard_was_set_aside(begin, dirs
     assert tile(client, "TILE.MGET", "imagery", "0", "1", "2", "3") == [b"x", b"x", b"x", None]
     if kind == "sqlite":
         assert tile(client, "TILE.META", "GET", "q2", "0") == [b"", b"PENDING", b"packet"]
+
+
+def test_a_type_is_not_bound_where_ordinary_keys_would_be_hidden(start, tmp_path):
+    server = start()
+    server.client(db=1).set("queue", "no tilekey")
+    server.client(db=1).set("123", "ordinary")
+    server.client(db=4).set("123:5", "ordinary")
+    server.client(db=4).set("123", "no key of tm")
+    server.stop()
+    assert 'ordinary key "123"' in start_refused(tmp_path / "data", "--tile-types", "imagery=1")
+    assert 'ordinary key "123:5"' in start_refused(tmp_path / "data", "--tile-types", "tm=4")
+    server = start("--tile-types", "imagery=2")
+    assert server.client(db=1).get("123") == b"ordinary"
+    server.client(db=1).rename("123", "x123")
+    with pytest.raises(redis.ResponseError, match="tile type"):
+        server.client().swapdb(0, 2)
+    server.stop()
+    client = start("--tile-types", "imagery=2", "terrain=1").client(db=1)
+    assert client.get("x123") == b"ordinary" and client.get("queue") == b"no tilekey"
+    client.set("123", b"\0\0tile")
+    assert tile(client, "TILE.GET", "terrain", "123") == b"tile"
+
+
+def test_info_and_metrics_tell_of_tiles(begin):
+    port = free_port()
+    server = begin("sqlite", options=("--http-port", str(port)))
+    client = server.client()
+    fill(client, "imagery", ["0", "1", "2"])
+    before = client.info("tiles")
+    assert before["tile_types"] == len(TYPES) and before["tile_pending"] == 3 and before["tile_persisted"] == 0
+    tile(client, "TILE.SYNC")
+    tile(client, "TILE.GET", "imagery", "0")
+    tile(client, "TILE.GET", "imagery", "0")
+    after = client.info("tiles")
+    assert after["tile_persisted"] == 3 and after["tile_pending"] == 0 and after["tile_trouble"] == 0
+    assert after["tile_cache_misses"] == 1 and after["tile_cache_hits"] >= 1 and after["tile_cache_bytes"] > 0
+    with urllib.request.urlopen(f"http://127.0.0.1:{port}/metrics", timeout=20) as reply:
+        lines = reply.read().decode().splitlines()
+    assert "terrace_tile_persisted_total 3" in lines
+    assert 'terrace_tile_pending{type="imagery"} 0' in lines
+    assert "terrace_tile_trouble 0" in lines

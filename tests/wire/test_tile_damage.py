@@ -30,7 +30,7 @@ def keys_of(path, kind):
 def another_shard(start, dirs, tmp_path, kind, tiles):
     """A shard that a server of its own has made: its path."""
     other = tmp_path / "other"
-    server = start("--dir", str(tmp_path / "other-data"), "--tile-types", "imagery=1", f"--tile-{kind}", str(other))
+    server = start("--tile-types", "imagery=1", f"--tile-{kind}", str(other), name="other-data")
     for key, data in tiles.items():
         tile(server.client(), "SET", "imagery", key, data)
     tile(server.client(), "SYNC")

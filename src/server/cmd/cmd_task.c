@@ -163,16 +163,23 @@ enum rc cmd_task_done(struct cmd_ctx *ctx)
     return rc;
 }
 
+/* tilekey argument [ATTEMPT n] */
+static enum rc one_end_parse(struct cmd_ctx *ctx, struct queue_end *ret_end)
+{
+    *ret_end = (struct queue_end){.tilekey = ctx->argv[1]};
+    enum rc rc = tilekey_check(ctx, ctx->argv[1]);
+    if (rc != RC_OK || ctx->argc == 3)
+        return rc;
+    if (ctx->argc != 5 || !cmd_arg_is(ctx->argv[3], "ATTEMPT"))
+        return cmd_syntax_error(ctx);
+    return cmd_int_range(ctx, 4, 1, INT64_MAX, "attempts count from 1", &ret_end->attempt);
+}
+
 enum rc cmd_task_fail(struct cmd_ctx *ctx)
 {
     struct queue queue;
-    struct queue_end end = {.tilekey = ctx->argv[1]};
-    enum rc rc = tilekey_check(ctx, ctx->argv[1]);
-    if (rc == RC_OK && ctx->argc > 3) {
-        if (ctx->argc != 5 || !cmd_arg_is(ctx->argv[3], "ATTEMPT"))
-            return cmd_syntax_error(ctx);
-        rc = cmd_int_range(ctx, 4, 1, INT64_MAX, "attempts count from 1", &end.attempt);
-    }
+    struct queue_end end;
+    enum rc rc = one_end_parse(ctx, &end);
     if (rc == RC_OK)
         rc = queue_of(ctx, &queue);
     if (rc == RC_OK)
@@ -180,6 +187,26 @@ enum rc cmd_task_fail(struct cmd_ctx *ctx)
     if (rc == RC_OK)
         resp_add_status(ctx->reply, "OK");
     return rc;
+}
+
+enum rc cmd_task_extend(struct cmd_ctx *ctx)
+{
+    struct queue queue;
+    struct queue_end end;
+    int64_t lease_ms, end_ms;
+    enum rc rc = one_end_parse(ctx, &end);
+    if (rc == RC_OK)
+        rc = cmd_int_range(ctx, 2, 1, QUEUE_LEASE_MS_MAX, "a lease is 1 millisecond to a year",
+                           &lease_ms);
+    if (rc == RC_OK)
+        rc = queue_of(ctx, &queue);
+    if (rc == RC_OK)
+        rc = queue_extend(&queue, &end, lease_ms, &end_ms, ctx->err);
+    if (rc != RC_OK)
+        return rc;
+    queue_lease_deadline_set(ctx->server->queue_lease, end_ms); /* it may be earlier than before */
+    resp_add_int(ctx->reply, end_ms);
+    return RC_OK;
 }
 
 /* ---- RETRY, STATS ---- */

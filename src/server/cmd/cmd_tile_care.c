@@ -68,6 +68,7 @@ static void all_reply(struct resp_out *out, const struct tiles *tiles)
     resp_add_pair(out, "batches", stats.batches);
     resp_add_pair(out, "failed_batches", stats.failures);
     resp_add_pair(out, "shards_set_aside", stats.set_aside);
+    resp_add_pair(out, "damaged_tiles", stats.damaged);
     resp_add_pair(out, "write_ms", stats.write_ns / 1000000);
     resp_add_pair(out, "cache_bytes", stats.cache_bytes);
     resp_add_pair(out, "cache_hits", stats.cache_hits);
@@ -78,7 +79,7 @@ static void all_reply(struct resp_out *out, const struct tiles *tiles)
     resp_add_text(out, trouble ? trouble : "");
 }
 
-enum { STATS_FIELDS = 13 };
+enum { STATS_FIELDS = 14 };
 
 enum rc cmd_tile_stats(struct cmd_ctx *ctx)
 {

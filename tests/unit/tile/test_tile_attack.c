@@ -258,3 +258,117 @@ TEST(the_newest_not_after_is_never_one_that_was_deleted_meanwhile)
     at_while_persisting(&fix, (struct command){.key = key_50}, "none");
     fix_done(&fix);
 }
+
+/* ---- damaged rows and marks ---- */
+
+struct raw { /* a row of the store, past the model */
+    struct task task;
+    uint32_t prefix;
+    struct bytes suffix, value;
+    bool over;
+};
+
+static enum rc raw_run(struct task *task, struct store *store, struct err *err)
+{
+    struct raw *raw = (struct raw *)task;
+    struct store_group group = {.prefix = raw->prefix, .key = BYTES("imagery")};
+    return store_put(store, group, raw->suffix, raw->value, err);
+}
+
+static void raw_done(struct task *task, enum rc rc, const struct err *err)
+{
+    (void)err;
+    ASSERT_RC(rc, RC_OK);
+    ((struct raw *)task)->over = true;
+}
+
+static void raw_put(struct fix *fix, uint8_t space, struct bytes suffix, struct bytes value)
+{
+    struct raw raw = {.task = {.run = raw_run, .done = raw_done}, .suffix = suffix, .value = value};
+    ASSERT_OK(store_prefix(fix->store, space, BYTES(""), &raw.prefix, &fix->err), &fix->err);
+    task_start(fix->tasks, &raw.task);
+    while (!raw.over)
+        turn(fix);
+}
+
+static struct tilekey key_of(const char *text)
+{
+    struct tilekey found = {0};
+    struct err err;
+    ASSERT_RC(tilekey_parse(bytes_of(text, strlen(text)), &found.packed, &err), RC_OK);
+    return found;
+}
+
+static struct bytes packed_of(const char *text, uint8_t to[TILEKEY_TM_BYTES])
+{
+    return bytes_of(to, tilekey_put(key_of(text), false, to));
+}
+
+static void tile_put(struct fix *fix, const char *text, const char *data)
+{
+    ASSERT_RC(command_do(fix, (struct command){.key = key_of(text), .data = data}, "imagery"),
+              RC_OK);
+}
+
+static void persist_all_but_the_damaged(struct fix *fix)
+{
+    uint64_t rounds = tiles_failed_rounds(fix->tiles);
+    tiles_sync_ask(fix->tiles, store_last_lsn(fix->store));
+    while (tiles_failed_rounds(fix->tiles) == rounds)
+        turn(fix);
+}
+
+TEST(a_damaged_mark_or_row_is_passed_over_and_told_and_all_others_are_persisted)
+{
+    struct fix fix;
+    struct tiles_stats stats;
+    uint8_t bytes[TILEKEY_TM_BYTES];
+    char many[16];
+    fix_init(&fix);
+    tile_put(&fix, "0", "first");
+    raw_put(&fix, SPACE_TILEMARK, packed_of("1", bytes), BYTES("no mark"));
+    raw_put(&fix, SPACE_TILE, packed_of("12", bytes), BYTES("\xff")); /* no header */
+    raw_put(&fix, SPACE_TILEMARK, packed_of("12", bytes), BYTES("S\0\0\0\0\0\0\0\1\1"));
+    raw_put(&fix, SPACE_TILEMARK, packed_of("13", bytes), BYTES("S\0\0\0\0\0\0\0\1\1"));
+    for (int i = 0; i < 300; i++) { /* more than are read in one step */
+        snprintf(many, sizeof many, "x%d", i);
+        raw_put(&fix, SPACE_TILEMARK, bytes_of(many, strlen(many)), BYTES("?"));
+    }
+    tile_put(&fix, "3", "last");
+    persist_all_but_the_damaged(&fix);
+    tiles_stats(fix.tiles, &stats);
+    ASSERT_EQ(stats.persisted, 2);
+    ASSERT_EQ(stats.damaged, 303);
+    ASSERT_TRUE(strstr(tiles_trouble(fix.tiles), "the tile 1 of type imagery") != NULL);
+    expect(&fix, (struct command){.key = key_of("0")}, "imagery", "first");
+    expect(&fix, (struct command){.key = key_of("3")}, "imagery", "last");
+    tile_put(&fix, "1", "again");
+    tile_put(&fix, "12", "again");
+    persist_all_but_the_damaged(&fix);
+    tiles_stats(fix.tiles, &stats);
+    ASSERT_EQ(stats.persisted, 4);
+    ASSERT_EQ(stats.damaged, 301);
+    fix_done(&fix);
+}
+
+TEST(the_interval_passes_whatever_the_wall_clock_does)
+{
+    struct fix fix;
+    struct tiles_stats stats = {0};
+    fix_init(&fix);
+    persist_all(&fix); /* what an earlier run may have left */
+    tile_put(&fix, "0", "x");
+    fix.clock.unix_ms -= 10 * 3600000;
+    clock_advance_ms(&fix.clock, 3600000 + 1);
+    while (stats.persisted == 0) {
+        turn(&fix);
+        tiles_stats(fix.tiles, &stats);
+    }
+    tile_put(&fix, "1", "x");
+    fix.clock.unix_ms += 10 * 3600000; /* is not the interval */
+    for (int i = 0; i < 100; i++)
+        turn(&fix);
+    tiles_stats(fix.tiles, &stats);
+    ASSERT_EQ(stats.persisted, 1);
+    fix_done(&fix);
+}
