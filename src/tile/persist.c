@@ -249,7 +249,8 @@ static enum rc entry_add(struct batch *batch, struct tile_type *type, struct til
         uint8_t *copy = arena_try_alloc(&batch->arena, row.len);
         if (!copy)
             return err_set(err, RC_NOMEM, "could not allocate memory for a tile to persist");
-        memcpy(copy, row.ptr, row.len);
+        if (row.len > 0)
+            memcpy(copy, row.ptr, row.len);
         row.ptr = copy;
         enum rc rc = RC_OK;
         if (type->kind != TILE_META) {

@@ -271,7 +271,7 @@ static enum rc lmdb_look(struct shard *base, enum shard_open how, const struct s
 static bool lock_is_held(const struct lmdb_shard *shard)
 {
     enum { BODY = 4 + 4 + sizeof(pthread_mutex_t) + 8 + 4 };
-    off_t at = (BODY + LOCK_LINE_BYTES - 1) / LOCK_LINE_BYTES * LOCK_LINE_BYTES;
+    off_t at = (off_t)((BODY + LOCK_LINE_BYTES - 1) / LOCK_LINE_BYTES) * LOCK_LINE_BYTES;
     uint8_t head[8], word[4];
     if (shard->lock_fd < 0 || pread(shard->lock_fd, head, sizeof head, 0) != sizeof head ||
         pread(shard->lock_fd, word, sizeof word, at) != sizeof word ||
