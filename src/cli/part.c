@@ -3,15 +3,21 @@
  *   claim -> start -> run the command, with a beat every now and then -> done, or fail
  *
  * Each worker is a process with a connection of its own: one that is killed shows what happens to
- * its partition. The parent draws how far the job is. */
+ * its partition. The parent draws how far the job is.
+ *
+ * Nothing goes on working behind the back of the job: a command is a process group, which the
+ * parent kills if its worker was killed, and its shell dies with the worker even without a parent;
+ * workers stop when the parent is gone. */
 #include <errno.h>
 #include <inttypes.h>
 #include <jansson.h>
 #include <signal.h>
-#include <spawn.h>
+#include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
+#include <sys/prctl.h>
 #include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
@@ -36,13 +42,12 @@ enum {
 };
 #define NS_A_MS UINT64_C(1000000)
 
-extern char **environ;
-
 struct run { /* what the command line says */
     struct cli_server server;
     const char *job, *exec, *db;
     int workers;
     int64_t stale_ms, retries;
+    _Atomic pid_t *running; /* shared by the processes: of each worker, its command; 0: none */
 };
 
 /* ---- talking ---- */
@@ -228,6 +233,7 @@ static char *command_make(const char *text, const struct work *work)
 
 struct worker {
     const struct run *run;
+    _Atomic pid_t *running;
     struct link link;
     struct clock clock;
     char name[128];
@@ -251,22 +257,42 @@ static void pause_ms(struct worker *worker, int64_t ms)
     worker->stopping = worker->stopping || signal == SIGTERM || signal == SIGINT;
 }
 
-static pid_t command_start(const char *text)
+/* The process dies with the one that made it, `maker`, or has died already. */
+static bool die_with(pid_t maker, int signal)
+{
+    return prctl(PR_SET_PDEATHSIG, signal) == 0 && getppid() == maker;
+}
+
+static pid_t command_start(struct worker *worker, const char *text)
 {
     char *argv[] = {(char *)"/bin/sh", (char *)"-c", (char *)text, NULL};
-    posix_spawnattr_t attributes;
+    pid_t maker = getpid(), pid = fork();
+    if (pid != 0)
+        return pid;
     sigset_t none;
-    pid_t pid = -1;
     sigemptyset(&none);
-    if (posix_spawnattr_init(&attributes) != 0)
-        return -1;
-    posix_spawnattr_setsigmask(&attributes, &none);
-    posix_spawnattr_setpgroup(&attributes, 0); /* what it starts itself goes with it */
-    posix_spawnattr_setflags(&attributes, POSIX_SPAWN_SETSIGMASK | POSIX_SPAWN_SETPGROUP);
-    if (posix_spawn(&pid, argv[0], NULL, &attributes, argv, environ) != 0)
-        pid = -1;
-    posix_spawnattr_destroy(&attributes);
-    return pid;
+    setpgid(0, 0); /* what it starts itself goes with it */
+    atomic_store(worker->running, getpid());
+    if (die_with(maker, SIGKILL) && sigprocmask(SIG_SETMASK, &none, NULL) == 0)
+        execv(argv[0], argv);
+    _exit(127);
+}
+
+/* Whether it has ended. Until it is reaped nobody else can have its number, so the parent forgets
+ * it before. */
+static bool command_ended(struct worker *worker, pid_t pid, int *ret_status, struct err *err)
+{
+    siginfo_t info = {0};
+    if (waitid(P_PID, (id_t)pid, &info, WEXITED | WNOHANG | WNOWAIT) != 0) {
+        err_set(err, RC_IO, "could not wait for a command: %s", strerror(errno));
+        return true;
+    }
+    if (info.si_pid != pid)
+        return false;
+    atomic_store(worker->running, 0);
+    if (waitpid(pid, ret_status, 0) != pid)
+        err_set(err, RC_IO, "could not wait for a command: %s", strerror(errno));
+    return true;
 }
 
 /* Runs it to its end, and beats meanwhile. *ret_lost: somebody else has the partition now. */
@@ -277,7 +303,8 @@ static enum rc command_wait(struct worker *worker, pid_t pid, const struct work 
     uint64_t beat_ns = clock_mono_ns(&worker->clock) + every_ns;
     enum rc rc = RC_OK;
     *ret_lost = false;
-    while (waitpid(pid, ret_status, WNOHANG) == 0) {
+    struct err waiting = {0};
+    while (!command_ended(worker, pid, ret_status, &waiting)) {
         uint64_t now_ns = clock_mono_ns(&worker->clock);
         if (worker->stopping || *ret_lost || rc != RC_OK)
             kill(-pid, SIGTERM);
@@ -287,6 +314,10 @@ static enum rc command_wait(struct worker *worker, pid_t pid, const struct work 
         rc = say(worker, "PART.BEAT", work, err);
         *ret_lost = rc == RC_OK && worker->link.reply.is_error;
         beat_ns = clock_mono_ns(&worker->clock) + every_ns;
+    }
+    if (waiting.rc != RC_OK) { /* how it ended is not known: it is not completed */
+        *err = waiting;
+        return waiting.rc;
     }
     return rc;
 }
@@ -338,7 +369,7 @@ static enum rc work_do(struct worker *worker, const struct work *work, struct er
         mem_free(command);
         return rc; /* refused: somebody else has it */
     }
-    pid_t pid = command_start(command);
+    pid_t pid = command_start(worker, command);
     mem_free(command);
     if (pid < 0)
         return work_fail(worker, work, "the command could not be started", err);
@@ -404,9 +435,9 @@ static enum rc worker_loop(struct worker *worker, struct err *err)
     return rc;
 }
 
-static int worker_run(const struct run *run, int number)
+static int worker_run(const struct run *run, int number, pid_t parent)
 {
-    struct worker worker = {.run = run};
+    struct worker worker = {.run = run, .running = &run->running[number - 1]};
     struct err err = {0};
     char host[64] = "worker";
     clock_init(&worker.clock);
@@ -415,6 +446,8 @@ static int worker_run(const struct run *run, int number)
     sigaddset(&worker.signals, SIGTERM);
     sigaddset(&worker.signals, SIGINT);
     sigprocmask(SIG_BLOCK, &worker.signals, NULL);
+    if (!die_with(parent, SIGTERM))
+        return 1;
     gethostname(host, sizeof host - 1);
     snprintf(worker.name, sizeof worker.name, "%s-%d-%d", host, (int)getpid(), number);
     enum rc rc = worker_loop(&worker, &err);
@@ -452,14 +485,18 @@ static int summary(const struct reply *reply, bool terminal)
     return left == 0 ? 0 : 1;
 }
 
-/* Reaps those that have ended; how many still live. */
-static int children_look(pid_t *child, int count)
+/* Reaps those that have ended, and what one that was killed has left; how many still live. */
+static int children_look(const struct run *run, pid_t *child)
 {
     int alive = 0;
-    for (int i = 0; i < count; i++) {
+    for (int i = 0; i < run->workers; i++) {
         int status;
-        if (child[i] > 0 && waitpid(child[i], &status, WNOHANG) == child[i])
+        if (child[i] > 0 && waitpid(child[i], &status, WNOHANG) == child[i]) {
             child[i] = 0;
+            pid_t left = atomic_exchange(&run->running[i], 0);
+            if (left > 0)
+                kill(-left, SIGKILL);
+        }
         alive += child[i] > 0;
     }
     return alive;
@@ -474,7 +511,7 @@ static int parent_run(const struct run *run, struct link *link, pid_t *child)
     uint64_t start_ns = clock_mono_ns(&clock), begun = 0;
     bool first = true;
     for (;;) {
-        int alive = children_look(child, run->workers);
+        int alive = children_look(run, child);
         if (stats_ask(link, run, &err) != RC_OK)
             return cli_fail("%s", err.text);
         if (first)
@@ -487,19 +524,25 @@ static int parent_run(const struct run *run, struct link *link, pid_t *child)
     }
 }
 
-static int run_all(const struct run *run)
+static int run_all(struct run *run)
 {
     struct link link = {0};
     struct err err = {0};
+    pid_t parent = getpid();
     pid_t *child = mem_zalloc((size_t)run->workers * sizeof *child);
+    size_t shared_bytes = (size_t)run->workers * sizeof *run->running;
     enum rc rc = link_open(run, &link, &err);
+    run->running =
+        mmap(NULL, shared_bytes, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+    if (rc == RC_OK && run->running == MAP_FAILED)
+        rc = err_set(&err, RC_NOMEM, "could not allocate %zu bytes", shared_bytes);
     if (rc == RC_OK)
         rc = stats_ask(&link, run, &err);
     for (int i = 0; rc == RC_OK && i < run->workers; i++) {
         child[i] = fork();
         if (child[i] == 0) {
             fclose(link.stream);
-            _exit(worker_run(run, i + 1));
+            _exit(worker_run(run, i + 1, parent));
         }
         if (child[i] < 0)
             rc = err_set(&err, RC_IO, "could not start a worker: %s", strerror(errno));
@@ -507,6 +550,8 @@ static int run_all(const struct run *run)
     int code = rc == RC_OK ? parent_run(run, &link, child) : cli_fail("%s", err.text);
     link_close(&link);
     mem_free(child);
+    if (run->running != MAP_FAILED)
+        munmap(run->running, shared_bytes);
     return code;
 }
 
@@ -567,5 +612,6 @@ int cli_part(int argc, char **argv)
     }
     if (!run.job || !run.exec)
         return cli_fail("part run needs a job and --exec 'COMMAND {min} {max}'");
+    signal(SIGCHLD, SIG_DFL); /* ignored, which is inherited, no command would tell how it ended */
     return run_all(&run);
 }

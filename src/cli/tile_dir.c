@@ -304,7 +304,7 @@ enum rc source__dir_open(const char *path, struct source **ret_source, struct er
     dir->path = mem_alloc(len + 1);
     memcpy(dir->path, path, len + 1);
     buf_init(&dir->data, SOURCE_TILE_BYTES_MAX);
-    enum rc rc = len + 3 * (NAME_BYTES_MAX + 1) < PATH_BYTES_MAX
+    enum rc rc = len + 3 * (size_t)(NAME_BYTES_MAX + 1) < PATH_BYTES_MAX
                      ? entries_read(dir, &dir->z, path, false, err)
                      : err_set(err, RC_INVALID, "the path is too long");
     if (rc == RC_OK && dir->z.count == 0)

@@ -157,7 +157,7 @@ static enum rc metadata_write(struct export *export, struct err *err)
     int64_t left = rc == RC_OK && reply.kind == REPLY_ARRAY ? reply.number : 0;
     for (; left >= 2 && rc == RC_OK; left -= 2) {
         CLEANUP(buf_done) struct buf name;
-        buf_init(&name, 64 * 1024);
+        buf_init(&name, 64 * (size_t)1024);
         rc = link_reply(&export->link, &reply, err);
         bool kept = rc == RC_OK && reply.kind == REPLY_BULK && buf_add_bytes(&name, reply.text);
         if (rc == RC_OK)

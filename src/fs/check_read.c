@@ -131,12 +131,13 @@ static enum rc rows_read(struct reading *reading, uint8_t space, row_fn *fn, str
 
 static void sum_add(struct sum *sum, uint64_t parent, struct bytes name, uint64_t id)
 {
-    uint8_t bytes[2 * FS_ID_BYTES + FS_NAME_BYTES_MAX];
+    enum { IDS_BYTES = 2 * FS_ID_BYTES };
+    uint8_t bytes[IDS_BYTES + FS_NAME_BYTES_MAX];
     be64_put(bytes, parent);
     be64_put(bytes + FS_ID_BYTES, id);
     size_t len = name.len < FS_NAME_BYTES_MAX ? name.len : FS_NAME_BYTES_MAX;
-    memcpy(bytes + 2 * FS_ID_BYTES, name.ptr, len);
-    XXH128_hash_t hash = XXH3_128bits(bytes, 2 * FS_ID_BYTES + len);
+    memcpy(bytes + IDS_BYTES, name.ptr, len);
+    XXH128_hash_t hash = XXH3_128bits(bytes, IDS_BYTES + len);
     sum->low += hash.low64;
     sum->high += hash.high64;
 }

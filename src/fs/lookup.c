@@ -166,7 +166,7 @@ static enum rc by_id(struct fs *fs, struct bytes target, uint64_t *ret_id,
 enum rc fs__target(struct fs *fs, struct bytes target, uint64_t *ret_id, struct fs_entry *ret_entry,
                    struct err *err)
 {
-    struct fs_place place;
+    struct fs_place place = {0};
     arena_clear(&fs->arena);
     fs->missing = false;
     if (target.len > 0 && target.ptr[0] != '/')
@@ -278,9 +278,9 @@ enum rc fs_list(struct fs *fs, struct bytes path, struct bytes from, size_t coun
                 struct fs_page *ret_page, struct err *err)
 {
     CLEANUP(store_walk_done) struct store_walk walk = {0};
-    struct fs_entry entry;
+    struct fs_entry entry = {0};
     struct fs_page page = {0};
-    uint64_t id;
+    uint64_t id = 0;
     enum rc rc = fs__target(fs, path, &id, &entry, err);
     if (rc != RC_OK)
         return rc;

@@ -98,7 +98,7 @@ static enum rc dirs_make(struct fs *fs, struct bytes text, const struct fs_attrs
 {
     struct fs_path path;
     struct bytes name;
-    struct fs_entry entry;
+    struct fs_entry entry = {0};
     uint64_t id;
     arena_clear(&fs->arena);
     enum rc rc = fs_path_open(text, &path, err);

@@ -113,6 +113,7 @@ enum rc address_check_field(const struct address *address, struct bytes field, s
 
 uint32_t address_table(const struct rule_spec *spec, struct bytes key)
 {
+    ASSERT(key.ptr || key.len == 0);
     return (uint32_t)(XXH64(key.ptr, key.len, 0) % spec->tables);
 }
 

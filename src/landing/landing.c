@@ -60,6 +60,8 @@ enum rc landing__key_find(struct ns *ns, struct bytes name, struct key *ret_key,
 struct land_rule *landing_rule_of(const struct landing *landing, const struct ns *ns,
                                   struct bytes key)
 {
+    if (kv_owns(landing->kv, key))
+        return NULL;
     for (struct land_rule *rule = landing->rules; rule; rule = rule->next)
         if (rule->ns == ns && rule_takes(rule->spec, key, NULL))
             return rule;

@@ -362,6 +362,7 @@ static void settle_done(struct task *task, enum rc rc, const struct err *err)
 enum rc landing__settle(struct landing *landing, struct err *err)
 {
     struct settle_job job = {.settle = land_settle_new(landing)};
+    ASSERT(job.settle); /* none can be under way before the landers run */
     job.settle->at_start = true;
     job.task.run = settle_run;
     job.task.done = settle_done;

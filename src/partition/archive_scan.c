@@ -204,7 +204,8 @@ size_t part_batch_scan(const struct part_batch *batch, const struct part_filter 
     }
     CLEANUP(memory_free) int64_t *last = NULL;
     if (filter->has_updated && batch->updated_mode == UPDATED_BY_WORKER)
-        scan.last = last = mem_alloc(batch->frame.worker_count * sizeof *last);
+        last = mem_alloc(batch->frame.worker_count * sizeof *last);
+    scan.last = last;
     while (from < end) {
         /* Up to the next sync point, so that deltas are summed up once. */
         size_t count = COLUMN_SYNC - from % COLUMN_SYNC;

@@ -166,20 +166,20 @@ static enum rc simple_count(struct part_census *census, struct part_job *job, in
     struct bytes json;
     struct key *key;
     int64_t id;
-    size_t rows = 0;
     enum rc rc = job_key(job, JOB_COMPLETED, &key, err);
     if (rc != RC_OK)
         return rc;
     idwalk_init(&walk, key, census->cursor);
+    walk.steps_max = STEP_ROWS;
     while (rc == RC_OK) {
         struct part_info info;
         rc = idwalk_next(&walk, &id, &json, err);
+        if (rc == RC_WAIT && walk.next_id <= *to) {
+            *to = walk.next_id - 1;
+            return RC_OK;
+        }
         if (rc != RC_OK || id > *to)
             break;
-        if (rows++ == STEP_ROWS) {
-            *to = id - 1;
-            break;
-        }
         struct job_field field = job_field(id);
         rc = job_info_read(job, JOB_COMPLETED, job_field_bytes(&field), json, &info, err);
         if (rc == RC_CORRUPT)
@@ -187,7 +187,7 @@ static enum rc simple_count(struct part_census *census, struct part_job *job, in
         else if (rc == RC_OK)
             rc = census_hold(census, &info);
     }
-    return rc == RC_NOT_FOUND ? RC_OK : rc;
+    return rc == RC_NOT_FOUND || rc == RC_WAIT ? RC_OK : rc;
 }
 
 static enum rc batch_check(const struct part_census *census, const struct batch_row *row,

@@ -663,6 +663,9 @@ bool column_check(const struct column *column)
     for (size_t i = 0; i < ARRAY_LEN(column->child); i++)
         if (column->child[i] && !column_check(column->child[i]))
             return false;
+    bool has_child =
+        column->kind == COLUMN_RUNS || column->kind == COLUMN_PATCH || column->kind == COLUMN_DICT;
+    ASSERT(!has_child || column->child[1]); /* column_open() has made them */
     if (column->kind == COLUMN_RUNS &&
         (!ascends(column->child[1], 1, last) ||
          column_get(column->child[1], column->child_count - 1) != last))

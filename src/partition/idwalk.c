@@ -55,8 +55,9 @@ static enum rc found(struct idwalk *walk, struct bytes field, int64_t *ret_id)
     (void)number_int(field, ret_id);
     walk->ended = *ret_id == INT64_MAX;
     walk->next_id = *ret_id + !walk->ended;
-    /* The next number is the next row, unless it is longer: 9, 90, 91, and 10 is far before. */
-    walk->sought = (uint64_t)walk->next_id != longer(field.len);
+    /* The next number is the next row, unless it is longer: 9, 90, 91, and 10 is far before. What
+     * stands between is not looked at, so that it may stay cold. */
+    walk->sought = (uint64_t)walk->next_id != longer(field.len) && walk->mixed != field.len;
     return RC_OK;
 }
 
@@ -66,9 +67,14 @@ enum rc idwalk_next(struct idwalk *walk, int64_t *ret_id, struct bytes *ret_valu
     struct bytes field;
     uint64_t next = (uint64_t)walk->next_id;
     while (!walk->ended) {
+        walk->next_id = (int64_t)next;
+        if (walk->steps_max > 0 && walk->steps >= walk->steps_max)
+            return RC_WAIT;
+        walk->steps++;
         size_t digits = (size_t)(text_put_u64(text, next) - text);
+        bool sought = walk->sought;
         enum rc rc = RC_OK;
-        if (!walk->sought)
+        if (!sought)
             rc = store_walk_seek(&walk->rows, bytes_of(text, digits), err);
         walk->sought = false;
         if (rc == RC_OK)
@@ -77,6 +83,8 @@ enum rc idwalk_next(struct idwalk *walk, int64_t *ret_id, struct bytes *ret_valu
             return found(walk, field, ret_id);
         if (rc != RC_OK && rc != RC_NOT_FOUND)
             return rc;
+        if (sought && rc == RC_OK && field.len > digits)
+            walk->mixed = digits;
         uint64_t at = rc == RC_OK ? jump(field, digits) : 0;
         next = at != 0 ? at : longer(digits);
         walk->ended = next == 0 || next > INT64_MAX;

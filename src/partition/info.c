@@ -22,10 +22,10 @@ const char *part_status_name(uint8_t status)
 
 bool part_status_parse(struct bytes name, uint8_t *ret_status)
 {
-    for (uint8_t i = 0; i < PART_STATUS_COUNT; i++) {
+    for (unsigned i = 0; i < PART_STATUS_COUNT; i++) {
         if (name.len == strlen(status_names[i]) &&
             memcmp(name.ptr, status_names[i], name.len) == 0) {
-            *ret_status = i;
+            *ret_status = (uint8_t)i;
             return true;
         }
     }

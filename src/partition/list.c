@@ -14,6 +14,7 @@ enum {
     LIST_LOOK_INDEX = 2000,        /* rows of the index, passed over for one page */
     LIST_BYTES = 16 * 1024 * 1024, /* of JSON, read or written for one page */
     LIST_AHEAD = 16,               /* batches that are asked for when one is cold */
+    LIST_COLD_ROWS = 100,          /* looked at: the page ends at the next cold one */
     READ_MAX = 64,                 /* records read at once */
     BROKEN_BYTES = 3 * TEXT_NUMBER_BYTES + 100,
     HASH_SOURCES = 2,
@@ -73,6 +74,7 @@ struct source { /* a hash of records, in order of ids */
     enum job_key which;
     struct idwalk walk;
     bool open, has;
+    bool ends;  /* it was looked at enough: the page ends there, before what comes next */
     int64_t id; /* the next one, if it has any */
 };
 
@@ -125,9 +127,18 @@ static bool matches(const struct page *page, const struct part_info *info)
 static enum rc source_next(struct source *source, struct page *page, struct err *err)
 {
     struct bytes json;
+    size_t steps = source->walk.steps;
+    source->walk.steps_max = steps + LIST_LOOK_ROWS;
     enum rc rc = idwalk_next(&source->walk, &source->id, &json, err);
+    page->looked += source->walk.steps - steps;
+    if (rc == RC_WAIT || (rc == RC_COLD && source->walk.steps > LIST_COLD_ROWS)) {
+        source->ends = true; /* cold: all of it would be read again */
+        source->id = source->walk.next_id;
+        rc = RC_OK;
+    }
     source->has = rc == RC_OK && source->id <= page->list->id_max;
-    page->looked++;
+    if (source->ends)
+        return rc;
     page->bytes += rc == RC_OK ? json.len : 0;
     return rc == RC_NOT_FOUND ? RC_OK : rc;
 }
@@ -362,7 +373,7 @@ static enum rc page_fill(struct page *page, int64_t *ret_cursor, struct err *err
         bool packed = page->packed.has && (!next || page->packed.id < next->id);
         if (!next && !packed)
             break;
-        bool ends = packed && !page->packed.in_batch;
+        bool ends = packed ? !page->packed.in_batch : next->ends;
         if (ends || page->shown >= page->list->count || page->looked >= LIST_LOOK_ROWS ||
             page->bytes >= LIST_BYTES) {
             *ret_cursor = packed ? page->packed.id : next->id;

@@ -10,8 +10,9 @@
 
 #include "base/banned.h"
 
-enum { DROP_STEP = 256 };                                           /* batches of one commit */
-enum { RETRY_LOOK_MAX = 5000, RETRY_BYTES_MAX = 16 * 1024 * 1024 }; /* of one commit */
+enum { DROP_STEP = 256 };                              /* batches of one commit */
+enum { RETRY_LOOK_MAX = 5000, RETRY_COLD_ROWS = 500 }; /* rows of one commit */
+enum { RETRY_BYTES_MAX = 16 * 1024 * 1024 };           /* of them */
 
 /* ---- life ---- */
 
@@ -136,7 +137,7 @@ static enum rc options_check(struct bytes *options, struct err *err)
     if (options->len > PART_TEXT_BYTES_MAX)
         return err_set(err, RC_INVALID, "options have at most %d bytes", PART_TEXT_BYTES_MAX);
     json_t *json = json_loadb((const char *)options->ptr, options->len,
-                              JSON_DECODE_ANY | JSON_ALLOW_NUL, &why);
+                              JSON_DECODE_ANY | JSON_ALLOW_NUL | JSON_DECODE_INT_AS_REAL, &why);
     if (!json)
         return err_set(err, RC_INVALID, "options are no JSON: %s", why.text);
     bool is_null = json_is_null(json);
@@ -359,35 +360,37 @@ enum rc part_retry_all(struct part_job *job, int64_t *from, uint64_t *count, boo
     CLEANUP(idwalk_done) struct idwalk walk = {0};
     struct key *key;
     struct bytes json;
-    int64_t at = *from, id;
+    int64_t id;
     uint64_t done = 0;
-    size_t looked = 0, bytes = 0;
+    size_t bytes = 0;
     enum rc rc = job_key(job, JOB_PARTITIONS, &key, err);
     if (rc != RC_OK)
         return rc;
-    idwalk_init(&walk, key, at);
-    for (; looked < RETRY_LOOK_MAX && bytes < RETRY_BYTES_MAX; looked++) {
+    idwalk_init(&walk, key, *from);
+    walk.steps_max = RETRY_LOOK_MAX;
+    while (bytes < RETRY_BYTES_MAX) {
         struct part_info info;
         rc = idwalk_next(&walk, &id, &json, err);
+        if (rc == RC_COLD && walk.steps >= RETRY_COLD_ROWS) /* all of it would be done again */
+            rc = RC_WAIT;
         if (rc != RC_OK)
             break;
         bytes += json.len;
         struct job_field field = job_field(id);
         rc = job_info_read(job, JOB_PARTITIONS, job_field_bytes(&field), json, &info, err);
-        at = id;
         if (rc == RC_OK && info.status == PART_FAILED) {
             rc = retry_one(job, &info, err);
             done++;
         }
         if (rc != RC_OK)
-            break;
+            return rc;
     }
-    *ret_more = rc == RC_OK && at < INT64_MAX;
-    if (rc == RC_OK || rc == RC_NOT_FOUND)
+    *ret_more = rc == RC_OK || rc == RC_WAIT;
+    if (*ret_more || rc == RC_NOT_FOUND)
         rc = job_save(job, err);
     if (rc != RC_OK)
         return rc;
-    *from = at + (at < INT64_MAX);
+    *from = walk.next_id;
     *count += done;
     return RC_OK;
 }

@@ -166,6 +166,8 @@ static enum rc claim_named(struct claiming *to, int64_t stale_before_ms, struct 
             rc = RC_OK;
             continue;
         }
+        if (rc == RC_OK && info.fence > to->fence_before)
+            continue; /* named twice */
         bool stale = rc == RC_OK && has_beat(info.status) && info.heartbeat_ms <= stale_before_ms;
         if (rc == RC_OK && (info.status == PART_PENDING || stale || claim->force))
             rc = claim_take(to, &info, err);

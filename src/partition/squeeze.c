@@ -194,7 +194,7 @@ enum rc unsqueeze_gzip(struct bytes packed, struct buf *to, struct err *err)
     if (inflateInit2(&stream, GZIP_WINDOW) != Z_OK)
         return err_set(err, RC_NOMEM, "could not start gunzip");
     while (end != Z_STREAM_END) {
-        const size_t piece = 16 * 1024;
+        const size_t piece = (size_t)16 * 1024;
         if (!buf_reserve(to, piece)) {
             rc = no_room(to->len + piece, err);
             break;

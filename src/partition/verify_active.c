@@ -16,7 +16,7 @@
 #include "base/banned.h"
 
 enum {
-    STEP_ROWS = 5000, /* of one commit */
+    STEP_ROWS = 1000, /* of one commit */
     STEP_BYTES = 16 * 1024 * 1024,
     TOUCH_STEP = 10 * 1000,
     TOUCHES_MAX = 4 * 1000 * 1000, /* ids */
@@ -102,13 +102,14 @@ static enum rc page_count(struct part_census *census, struct part_job *job, stru
     uint64_t count[PART_STATUS_COUNT] = {0};
     struct bytes json;
     struct key *key;
-    int64_t id = active->cursor - 1;
-    size_t rows = 0, bytes = 0;
+    int64_t id;
+    size_t bytes = 0;
     enum rc rc = job_key(job, JOB_PARTITIONS, &key, err);
     if (rc != RC_OK)
         return rc;
     idwalk_init(&walk, key, active->cursor);
-    while (rows++ < STEP_ROWS && bytes < STEP_BYTES) {
+    walk.steps_max = STEP_ROWS;
+    while (bytes < STEP_BYTES) {
         struct part_info info;
         rc = idwalk_next(&walk, &id, &json, err);
         if (rc != RC_OK)
@@ -123,11 +124,11 @@ static enum rc page_count(struct part_census *census, struct part_job *job, stru
         if (rc != RC_OK)
             return rc;
     }
-    if (rc != RC_OK && rc != RC_NOT_FOUND)
+    if (rc != RC_OK && rc != RC_NOT_FOUND && rc != RC_WAIT)
         return rc;
     count_add(active, count);
-    active->through = rc == RC_NOT_FOUND || id == INT64_MAX;
-    active->cursor = id < INT64_MAX ? id + 1 : INT64_MAX;
+    active->through = rc == RC_NOT_FOUND || walk.ended;
+    active->cursor = walk.next_id;
     return RC_OK;
 }
 

@@ -4,34 +4,33 @@
 
 #include "base/mem.h"
 #include "server/http.h"
+#include "server/metrics_int.h"
 #include "server/server_int.h"
 
 #include "base/banned.h"
 
-struct metrics {
-    struct buf *to;
-    bool failed;
-};
-
-static void add(struct metrics *metrics, const char *name, const char *type, const char *help,
-                uint64_t value)
+void metrics__head(struct metrics *to, const char *name, const char *type, const char *help)
 {
-    metrics->failed =
-        metrics->failed ||
-        !buf_printf(metrics->to,
-                    "# HELP terrace_%s %s\n# TYPE terrace_%s %s\nterrace_%s %" PRIu64 "\n", name,
-                    help, name, type, name, value);
+    to->failed = to->failed || !buf_printf(to->to, "# HELP terrace_%s %s\n# TYPE terrace_%s %s\n",
+                                           name, help, name, type);
+}
+
+void metrics__add(struct metrics *to, const char *name, const char *type, const char *help,
+                  uint64_t value)
+{
+    metrics__head(to, name, type, help);
+    to->failed = to->failed || !buf_printf(to->to, "terrace_%s %" PRIu64 "\n", name, value);
 }
 
 static void gauge(struct metrics *metrics, const char *name, const char *help, uint64_t value)
 {
-    add(metrics, name, "gauge", help, value);
+    metrics__add(metrics, name, "gauge", help, value);
 }
 
 /* Prometheus wants counters to end in _total. */
 static void counter(struct metrics *metrics, const char *name, const char *help, uint64_t value)
 {
-    add(metrics, name, "counter", help, value);
+    metrics__add(metrics, name, "counter", help, value);
 }
 
 static void add_clients(struct metrics *to, const struct server *server)
@@ -92,15 +91,9 @@ static void add_disk(struct metrics *to, const struct store_stats *stats)
     gauge(to, "engine_debt_bytes", "What compaction has to do.", stats->pressure.debt_bytes);
 }
 
-static void head(struct metrics *to, const char *name, const char *type, const char *help)
-{
-    to->failed = to->failed || !buf_printf(to->to, "# HELP terrace_%s %s\n# TYPE terrace_%s %s\n",
-                                           name, help, name, type);
-}
-
 static void add_keys(struct metrics *to, const struct kv *kv)
 {
-    head(to, "keys", "gauge", "Keys of a namespace.");
+    metrics__head(to, "keys", "gauge", "Keys of a namespace.");
     for (size_t i = 0; i < kv->ns_count; i++)
         if (kv_ns(kv, i))
             to->failed = to->failed || !buf_printf(to->to, "terrace_keys{db=\"%zu\"} %" PRId64 "\n",
@@ -121,7 +114,7 @@ static void add_commands(struct metrics *to, const struct server *server)
 {
     size_t count;
     const struct cmd *cmd = cmd_list(&count);
-    head(to, "command_calls_total", "counter", "Calls of a command.");
+    metrics__head(to, "command_calls_total", "counter", "Calls of a command.");
     for (size_t i = 0; i < count; i++) {
         char name[CMD_NAME_BYTES];
         if (server->cmd_stats[i].calls == 0)
@@ -189,18 +182,19 @@ static void add_landing_rules(struct metrics *to, const struct server *server)
     const struct landing *landing = server->landing;
     struct land_rule *rule = NULL;
     for (size_t i = 0; i < ARRAY_LEN(land_metrics); i++) {
-        head(to, land_metrics[i].name, land_metrics[i].type, land_metrics[i].help);
+        metrics__head(to, land_metrics[i].name, land_metrics[i].type, land_metrics[i].help);
         while ((rule = landing_rule_next(landing, rule)))
             add_rule(to, land_metrics[i].name, rule, status_value(rule, i));
     }
-    head(to, "landing_failing", "gauge", "1: the database is away, or the last pass failed.");
+    metrics__head(to, "landing_failing", "gauge",
+                  "1: the database is away, or the last pass failed.");
     while ((rule = landing_rule_next(landing, rule))) {
         struct land_status status;
         land_rule_status(rule, &status);
         add_rule(to, "landing_failing", rule, status.trouble[0] != 0);
     }
-    head(to, "landing_oldest_dirty_milliseconds", "gauge",
-         "For how long the oldest change of this run has been waiting.");
+    metrics__head(to, "landing_oldest_dirty_milliseconds", "gauge",
+                  "For how long the oldest change of this run has been waiting.");
     while ((rule = landing_rule_next(landing, rule))) {
         struct land_status status;
         uint64_t now_ms = server->kv.now_ms;
@@ -228,7 +222,7 @@ static void add_landing_tables(struct metrics *to, const struct server *server)
     size_t count;
     const struct land_count *table = landing_counts(server->landing, &count);
     for (size_t i = 0; i < ARRAY_LEN(part); i++) {
-        head(to, part[i].name, "gauge", part[i].help);
+        metrics__head(to, part[i].name, "gauge", part[i].help);
         for (size_t n = 0; n < count; n++) {
             uint64_t value;
             memcpy(&value, (const char *)&table[n] + part[i].member, sizeof value);
@@ -248,10 +242,7 @@ static void add_http(struct metrics *to, const struct http *http)
         uint64_t count;
     } line[] = {{200, stats.ok},        {304, stats.not_modified}, {400, stats.bad},
                 {404, stats.not_found}, {405, stats.not_allowed},  {503, stats.unavailable}};
-    to->failed =
-        to->failed || !buf_printf(to->to, "# HELP terrace_http_replies_total Replies of the "
-                                          "HTTP port.\n# TYPE terrace_http_replies_total "
-                                          "counter\n");
+    metrics__head(to, "http_replies_total", "counter", "Replies of the HTTP port.");
     for (size_t i = 0; i < ARRAY_LEN(line); i++)
         to->failed = to->failed ||
                      !buf_printf(to->to, "terrace_http_replies_total{status=\"%u\"} %" PRIu64 "\n",
@@ -276,5 +267,7 @@ bool metrics_add(struct server *server, struct buf *to)
         add_landing_rules(&metrics, server);
         add_landing_tables(&metrics, server);
     }
-    return !metrics.failed && metrics_part_add(server, to) && metrics_tile_add(server, to);
+    metrics__add_part(&metrics, server);
+    metrics__add_tile(&metrics, server);
+    return !metrics.failed;
 }

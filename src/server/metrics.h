@@ -20,8 +20,3 @@ struct metrics_part { /* of all jobs */
     struct part_watch watch;
 };
 void metrics_part_sum(const struct server *server, struct metrics_part *ret_sum);
-bool metrics_part_add(const struct server *server, struct buf *to) NODISCARD;
-
-/* ---- tiles (metrics_tile.c) ---- */
-
-bool metrics_tile_add(const struct server *server, struct buf *to) NODISCARD;

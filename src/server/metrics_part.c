@@ -1,7 +1,7 @@
 /* metrics_part.c - partitions, for INFO and /metrics. */
 #include <inttypes.h>
 
-#include "server/metrics.h"
+#include "server/metrics_int.h"
 #include "server/server_int.h"
 
 #include "base/banned.h"
@@ -36,25 +36,6 @@ void metrics_part_sum(const struct server *server, struct metrics_part *ret_sum)
     }
 }
 
-struct out {
-    struct buf *to;
-    bool failed;
-};
-
-static void head(struct out *out, const char *name, const char *type, const char *help)
-{
-    out->failed =
-        out->failed || !buf_printf(out->to, "# HELP terrace_%s %s\n# TYPE terrace_%s %s\n", name,
-                                   help, name, type);
-}
-
-static void one(struct out *out, const char *name, const char *type, const char *help,
-                uint64_t value)
-{
-    head(out, name, type, help);
-    out->failed = out->failed || !buf_printf(out->to, "terrace_%s %" PRIu64 "\n", name, value);
-}
-
 #define OF_SEEN(member) offsetof(struct part_seen, member)
 static const struct {
     const char *name, *help;
@@ -72,12 +53,12 @@ static const struct {
     {"part_waiting", "Completed partitions that wait to be packed.", OF_SEEN(waiting)},
 };
 
-static void add_jobs(struct out *out, const struct server *server)
+static void add_jobs(struct metrics *out, const struct server *server)
 {
     size_t count;
     const struct part_seen *seen = part_seen(server->part, &count);
     for (size_t i = 0; i < ARRAY_LEN(job_metrics); i++) {
-        head(out, job_metrics[i].name, "gauge", job_metrics[i].help);
+        metrics__head(out, job_metrics[i].name, "gauge", job_metrics[i].help);
         for (size_t n = 0; n < count; n++) {
             uint64_t value;
             memcpy(&value, (const char *)&seen[n] + job_metrics[i].member, sizeof value);
@@ -88,11 +69,11 @@ static void add_jobs(struct out *out, const struct server *server)
     }
 }
 
-static void add_done(struct out *out, const struct part_watch *watch)
+static void add_done(struct metrics *out, const struct part_watch *watch)
 {
     enum { BUCKETS = 24 }; /* up to 8 s; what takes longer is in +Inf */
     uint64_t below = 0;
-    head(out, "part_done_microseconds", "histogram", "Time of a PART.DONE.");
+    metrics__head(out, "part_done_microseconds", "histogram", "Time of a PART.DONE.");
     for (size_t i = 0; i < BUCKETS; i++) {
         below += watch->done_us[i];
         out->failed =
@@ -109,33 +90,33 @@ static void add_done(struct out *out, const struct part_watch *watch)
                                    watch->done_count, watch->done_us_sum, watch->done_count);
 }
 
-bool metrics_part_add(const struct server *server, struct buf *to)
+void metrics__add_part(struct metrics *out, const struct server *server)
 {
-    struct out out = {.to = to};
     struct part_watch watch;
     part_watch(server->part, &watch);
-    add_jobs(&out, server);
-    add_done(&out, &watch);
-    one(&out, "part_encodes_total", "counter", "Batches made.", watch.encode_count);
-    one(&out, "part_encode_microseconds_total", "counter", "Time of that.", watch.encode_ns / 1000);
-    one(&out, "part_decodes_total", "counter", "Batches opened.", watch.decode_count);
-    one(&out, "part_decode_microseconds_total", "counter", "Time of that.", watch.decode_ns / 1000);
-    one(&out, "part_decode_failures_total", "counter", "Batches that could not be opened.",
-        watch.decode_failure_count);
-    one(&out, "part_pack_failures_total", "counter", "Steps of packing that failed.",
-        watch.pack_failure_count);
-    one(&out, "part_packed_total", "counter", "Partitions packed.", watch.packed_count);
-    one(&out, "part_merged_batches_total", "counter", "Batches made again for late partitions.",
-        watch.merged_batch_count);
-    one(&out, "part_aged_out_total", "counter", "Partitions dropped by part-retain.",
-        watch.dropped_count);
-    one(&out, "part_cache_hits_total", "counter", "Looks at a batch that was open.",
-        watch.cache_hit_count);
-    one(&out, "part_cache_misses_total", "counter", "Looks at one that was not.",
-        watch.cache_miss_count);
-    one(&out, "part_cache_bytes", "gauge", "Memory of open batches.", watch.cache_bytes);
-    one(&out, "part_verifies_total", "counter", "PART.ARCHIVE VERIFY.", watch.verify_count);
-    one(&out, "part_verifies_bad_total", "counter", "Those that found a problem.",
-        watch.verify_bad_count);
-    return !out.failed;
+    add_jobs(out, server);
+    add_done(out, &watch);
+    metrics__add(out, "part_encodes_total", "counter", "Batches made.", watch.encode_count);
+    metrics__add(out, "part_encode_microseconds_total", "counter", "Time of that.",
+                 watch.encode_ns / 1000);
+    metrics__add(out, "part_decodes_total", "counter", "Batches opened.", watch.decode_count);
+    metrics__add(out, "part_decode_microseconds_total", "counter", "Time of that.",
+                 watch.decode_ns / 1000);
+    metrics__add(out, "part_decode_failures_total", "counter", "Batches that could not be opened.",
+                 watch.decode_failure_count);
+    metrics__add(out, "part_pack_failures_total", "counter", "Steps of packing that failed.",
+                 watch.pack_failure_count);
+    metrics__add(out, "part_packed_total", "counter", "Partitions packed.", watch.packed_count);
+    metrics__add(out, "part_merged_batches_total", "counter",
+                 "Batches made again for late partitions.", watch.merged_batch_count);
+    metrics__add(out, "part_aged_out_total", "counter", "Partitions dropped by part-retain.",
+                 watch.dropped_count);
+    metrics__add(out, "part_cache_hits_total", "counter", "Looks at a batch that was open.",
+                 watch.cache_hit_count);
+    metrics__add(out, "part_cache_misses_total", "counter", "Looks at one that was not.",
+                 watch.cache_miss_count);
+    metrics__add(out, "part_cache_bytes", "gauge", "Memory of open batches.", watch.cache_bytes);
+    metrics__add(out, "part_verifies_total", "counter", "PART.ARCHIVE VERIFY.", watch.verify_count);
+    metrics__add(out, "part_verifies_bad_total", "counter", "Those that found a problem.",
+                 watch.verify_bad_count);
 }

@@ -1,7 +1,7 @@
 /* metrics_tile.c - tiles, for /metrics. */
 #include <inttypes.h>
 
-#include "server/metrics.h"
+#include "server/metrics_int.h"
 #include "server/server_int.h"
 
 #include "base/banned.h"
@@ -32,35 +32,29 @@ static const struct {
      OF_STATS(shard_read_failures), 1},
 };
 
-static bool head(struct buf *to, const char *name, const char *type, const char *help)
-{
-    return buf_printf(to, "# HELP terrace_%s %s\n# TYPE terrace_%s %s\n", name, help, name, type);
-}
-
-static bool add_types(const struct tiles *tiles, struct buf *to)
+static void add_types(struct metrics *to, const struct tiles *tiles)
 {
     struct tile_type *type;
     struct tile_stats stats;
-    bool good = head(to, "tile_pending", "gauge", "Tiles in memory that shards do not have yet.");
-    for (size_t i = 0; good && (type = tiles_type_at(tiles, i)); i++) {
+    metrics__head(to, "tile_pending", "gauge", "Tiles in memory that shards do not have yet.");
+    for (size_t i = 0; (type = tiles_type_at(tiles, i)); i++) {
         tile_type_stats(type, &stats);
-        good = buf_printf(to, "terrace_tile_pending{type=\"%s\"} %" PRIu64 "\n",
-                          tile_type_name(type), stats.pending);
+        to->failed =
+            to->failed || !buf_printf(to->to, "terrace_tile_pending{type=\"%s\"} %" PRIu64 "\n",
+                                      tile_type_name(type), stats.pending);
     }
-    return good;
 }
 
-bool metrics_tile_add(const struct server *server, struct buf *to)
+void metrics__add_tile(struct metrics *to, const struct server *server)
 {
     struct tiles_stats stats;
     tiles_stats(server->tiles, &stats);
-    bool good = add_types(server->tiles, to);
-    for (size_t i = 0; good && i < ARRAY_LEN(lines); i++) {
+    add_types(to, server->tiles);
+    for (size_t i = 0; i < ARRAY_LEN(lines); i++) {
         uint64_t value;
         memcpy(&value, (const char *)&stats + lines[i].member, sizeof value);
-        good = head(to, lines[i].name, lines[i].type, lines[i].help) &&
-               buf_printf(to, "terrace_%s %" PRIu64 "\n", lines[i].name, value / lines[i].divisor);
+        metrics__add(to, lines[i].name, lines[i].type, lines[i].help, value / lines[i].divisor);
     }
-    return good && head(to, "tile_trouble", "gauge", "1: the last round failed; TILE.STATS why.") &&
-           buf_printf(to, "terrace_tile_trouble %d\n", tiles_trouble(server->tiles) != NULL);
+    metrics__add(to, "tile_trouble", "gauge", "1: the last round failed; TILE.STATS why.",
+                 tiles_trouble(server->tiles) != NULL);
 }

@@ -175,6 +175,12 @@ void resp_add_null_array(struct resp_out *out)
         add(out, "_\r\n", 3);
 }
 
+void resp_add_pair(struct resp_out *out, const char *label, uint64_t value)
+{
+    resp_add_text(out, label);
+    resp_add_uint(out, value);
+}
+
 void resp_add_raw(struct resp_out *out, struct bytes bytes)
 {
     add(out, bytes.ptr, bytes.len);

@@ -40,6 +40,8 @@ void resp_add_array(struct resp_out *out, size_t count); /* the elements follow 
 void resp_add_map(struct resp_out *out, size_t count);   /* count pairs follow */
 void resp_add_set(struct resp_out *out, size_t count);
 void resp_add_push(struct resp_out *out, size_t count);
+/* A label and a number, as one of a map. */
+void resp_add_pair(struct resp_out *out, const char *label, uint64_t value);
 /* Bytes that are a reply already. */
 void resp_add_raw(struct resp_out *out, struct bytes bytes);
 

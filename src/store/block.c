@@ -134,6 +134,7 @@ static void entry_put(uint8_t *to, uint8_t flags, struct bytes suffix, struct by
 {
     *to++ = flags;
     if (flags & ENTRY_OUT) {
+        ASSERT(out);
         struct bytes own = bytes_of(out->bytes, out->suffix_len);
         memcpy(to, &out, sizeof out);
         be64_put(to + sizeof out, be64_head(own, 0));

@@ -140,7 +140,7 @@ static void heads_update(struct inner *node, uint16_t from, uint16_t to)
                shared_len(node));
     for (uint16_t i = from ? from : 1; i < to; i++)
         node->head[i] = be64_head(inner_sep_bytes(&node->sep[i]), skip);
-    for (uint16_t i = node->count; i < INNER_HEADS; i++)
+    for (size_t i = node->count; i < INNER_HEADS; i++)
         node->head[i] = UINT64_MAX;
 }
 
@@ -225,6 +225,6 @@ void inner_check(const struct inner *node)
                       shared_len(node)) == 0);
     for (uint16_t i = 1; i < node->count; i++)
         ASSERT(node->head[i] == be64_head(inner_sep_bytes(&node->sep[i]), node->skip));
-    for (uint16_t i = node->count; i < INNER_HEADS; i++)
+    for (size_t i = node->count; i < INNER_HEADS; i++)
         ASSERT(node->head[i] == UINT64_MAX);
 }

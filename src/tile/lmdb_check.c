@@ -338,7 +338,7 @@ static bool nodes_are_whole(struct check *check, struct tree *tree, const uint8_
         !nodes_lie_side_by_side(check, page, count, leaf))
         return false;
     for (size_t i = 0; i < count; i++) {
-        struct node node;
+        struct node node = {0};
         (void)node_decode(check, page, le16_get(page + PAGE_HEADER_BYTES + 2 * i), leaf, &node);
         if (leaf && !leaf_node_is_whole(check, tree, &node))
             return false;

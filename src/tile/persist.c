@@ -14,7 +14,9 @@
  *       replaced by an earlier one.
  *   (5) What could not be applied keeps its mark, and is read again by a later round.
  *   (6) What was read in a turn that could not be written is thrown away: it never was.
- *   (7) A mark or row that cannot be understood is passed over and told: it stops no other. */
+ *   (7) A mark or row that cannot be understood is passed over and told: it stops no other.
+ *   (8) A damaged file of a type whose rows stay is set aside only when all of its rows that are in
+ *       the store are marked again, durably: the new file gets them, whoever is killed. */
 #include <stdlib.h>
 
 #include "base/log.h"
@@ -43,6 +45,11 @@ struct persist_entry {
 
 enum batch_state { BATCH_EMPTY, BATCH_FILLING, BATCH_FULL, BATCH_WRITING, BATCH_WRITTEN };
 
+struct aside {              /* a damaged file: (8) */
+    struct tile_type *type; /* NULL: none */
+    struct tile_place place;
+};
+
 struct batch {
     struct tile_work work;
     struct persist *persist;
@@ -55,7 +62,9 @@ struct batch {
     size_t cleared;
     uint64_t seq; /* (4) */
     bool ends_round;
+    struct aside may; /* be set aside, of those whose rows stay */
     /* the writer's answer */
+    struct aside damaged; /* of those, and may not yet */
     size_t failed_count;
     struct err err;             /* the first failure */
     uint32_t set_aside;         /* files */
@@ -77,6 +86,12 @@ struct persist {
     bool round_failed;
     uint64_t round_damaged; /* (7) */
     struct err damage;      /* the first of them */
+    struct aside marking;   /* (8): its rows are being marked, behind `marked_key` */
+    struct aside may;       /* they are */
+    uint64_t marked_lsn;    /* the last of these marks */
+    bool has_marked_key;
+    struct tilekey marked_key;
+    bool again; /* the round begins anew */
     /* when */
     uint64_t marks;         /* since the last round began; a hint */
     uint64_t first_mark_ns; /* of them */
@@ -208,6 +223,7 @@ static void round_begin(struct persist *persist)
     persist->round_lsn = store_last_lsn(persist->tiles->store);
     persist->round_failed = false;
     persist->round_damaged = 0;
+    persist->again = false;
     persist->marks = 0;
 }
 
@@ -218,6 +234,7 @@ static void batch_reset(struct batch *batch)
     batch->bytes = batch->lsn = 0;
     batch->ends_round = false;
     batch->failed_count = batch->set_aside = 0;
+    batch->may = batch->damaged = (struct aside){0};
     batch->err.text[0] = 0;
     arena_clear(&batch->arena);
 }
@@ -232,7 +249,8 @@ static enum rc entry_add(struct batch *batch, struct tile_type *type, struct til
         uint8_t *copy = arena_try_alloc(&batch->arena, row.len);
         if (!copy)
             return err_set(err, RC_NOMEM, "could not allocate memory for a tile to persist");
-        memcpy(copy, row.ptr, row.len);
+        if (row.len > 0)
+            memcpy(copy, row.ptr, row.len);
         row.ptr = copy;
         enum rc rc = RC_OK;
         if (type->kind != TILE_META) {
@@ -389,14 +407,27 @@ static enum rc file_apply(struct pool *pool, const struct pool_key *key,
     return rc;
 }
 
+static bool aside_is(const struct aside *aside, const struct tile_type *type,
+                     struct tile_place place)
+{
+    return aside->type == type && aside->place.folder == place.folder &&
+           aside->place.prefix4 == place.prefix4;
+}
+
 /* A file that is damaged for sure is set aside, and a new one begun. */
 static enum rc file_apply_surely(struct batch *batch, struct pool *pool, const struct pool_key *key,
                                  const struct file_part *part, struct err *err)
 {
     struct err proof = {0};
+    struct tile_type *type = part->entry[0]->type;
     enum rc rc = file_apply(pool, key, part, err);
     if (rc != RC_CORRUPT)
         return rc;
+    if (tile__keeps_rows(type) && !aside_is(&batch->may, type, key->place)) { /* (8) */
+        if (pool_prove(pool, key, &proof) == RC_OK)
+            batch->damaged = (struct aside){type, key->place};
+        return rc;
+    }
     enum rc proven = pool_set_aside(pool, key, batch->aside, &proof);
     if (proven == RC_NOT_FOUND)
         return rc;
@@ -528,6 +559,10 @@ static void round_damaged(struct persist *persist)
 
 static void round_over(struct persist *persist)
 {
+    if (persist->marking.type) { /* nobody is told before the rows of the file were marked */
+        persist->again = true;
+        return;
+    }
     if (persist->round_failed) {
         persist->retry_ms = persist->retry_ms ? 2 * persist->retry_ms : RETRY_MS_MIN;
         if (persist->retry_ms > RETRY_MS_MAX)
@@ -558,6 +593,12 @@ static void batch_over(struct persist *persist, struct batch *batch)
         stats->persisted += !entry->failed && !entry->change.removed;
         stats->removed += !entry->failed && entry->change.removed;
     }
+    if (batch->damaged.type && !persist->marking.type) {
+        persist->marking = batch->damaged;
+        persist->has_marked_key = false;
+    }
+    if (batch->may.type)
+        persist->may = (struct aside){0};
     stats->batches += batch->count > 0;
     stats->failures += batch->failed_count > 0;
     stats->set_aside += batch->set_aside;
@@ -598,6 +639,68 @@ static enum rc batch_clear(struct persist *persist, struct batch *batch, struct 
     return RC_OK;
 }
 
+/* ---- marking the rows of a damaged file again: (8) ---- */
+
+/* Of a row that has none. */
+static enum rc mark_again(struct persist *persist, struct bytes suffix, struct bytes row,
+                          struct err *err)
+{
+    struct tile_type *type = persist->marking.type;
+    struct store *store = persist->tiles->store;
+    struct tile_value value = {.data = row.len > 0 ? bytes_from(row, 1) : row};
+    struct tile_mark mark = {.op = TILE_MARK_SET, .version = store_lsn(store)};
+    uint8_t bytes[TILE_MARK_BYTES_MAX];
+    struct bytes found;
+    enum rc rc = store_get(store, tile__marks(type), suffix, &found, err);
+    if (rc != RC_NOT_FOUND)
+        return rc;
+    if (type->kind != TILE_META && tile_value_decode(row, &value, err) != RC_OK)
+        value.data = row; /* (7) */
+    mark.bytes = value.data.len;
+    persist->marked_lsn = mark.version;
+    return store_put(store, tile__marks(type), suffix,
+                     bytes_of(bytes, tile__mark_put(&mark, bytes)), err);
+}
+
+/* A step of them. */
+static enum rc aside_mark(struct persist *persist, struct err *err)
+{
+    CLEANUP(store_walk_done) struct store_walk walk;
+    struct tile_type *type = persist->marking.type;
+    bool tm = type->kind == TILE_TM;
+    struct tilekey key = {0}, done = persist->marked_key;
+    struct bytes suffix, row;
+    bool over = false;
+    if (persist->has_marked_key)
+        key = done;
+    else if (persist->marking.place.folder != 0)
+        key.packed = (uint64_t)persist->marking.place.prefix4 << 56;
+    struct tile_suffix from = tile__suffix(type, key);
+    store_walk_init(&walk, persist->tiles->store, tile__rows(type), false);
+    enum rc rc = store_walk_seek(&walk, tile__suffix_bytes(&from), err);
+    for (size_t n = 0; rc == RC_OK && !over && n < STEP_ENTRIES; n++) {
+        rc = store_walk_next(&walk, &suffix, &row, err);
+        over = rc == RC_NOT_FOUND;
+        if (rc != RC_OK || !tilekey_get(suffix, tm, &key))
+            continue;
+        over = persist->marking.place.folder != 0 &&
+               tilekey_prefix4(key.packed) > persist->marking.place.prefix4;
+        struct tile_place place = tilekey_place(key.packed);
+        if (!over && aside_is(&persist->marking, type, place))
+            rc = mark_again(persist, suffix, row, err);
+        done = key;
+    }
+    if (rc != RC_OK && !over)
+        return rc;
+    persist->has_marked_key = true;
+    persist->marked_key = done;
+    if (over) {
+        persist->may = persist->marking;
+        persist->marking.type = NULL;
+    }
+    return RC_OK;
+}
+
 /* ---- the job ---- */
 
 static struct batch *batch_in(struct persist *persist, enum batch_state state)
@@ -618,9 +721,13 @@ static enum rc persist_step(struct persist *persist, struct err *err)
     struct batch *batch = batch_in(persist, BATCH_WRITTEN);
     if (batch)
         return batch_clear(persist, batch, err);
+    if (persist->marking.type && !persist->in_round)
+        return aside_mark(persist, err);
     batch = batch_in(persist, BATCH_FULL);
     if (batch && !batch_in(persist, BATCH_WRITING) && batch->lsn <= store_durable_lsn(store)) {
         batch->state = BATCH_WRITING; /* (2), (4) */
+        batch->may =
+            persist->marked_lsn <= store_durable_lsn(store) ? persist->may : (struct aside){0};
         workers_give(persist->tiles->workers, TILE_WRITER, &batch->work);
         return RC_OK;
     }
@@ -634,6 +741,9 @@ static enum rc persist_step(struct persist *persist, struct err *err)
 
 static bool may_begin(const struct persist *persist)
 {
+    if (persist->marking.type || persist->again)
+        return is_idle(persist) && !persist->marking.type &&
+               persist->marked_lsn <= store_durable_lsn(persist->tiles->store);
     return is_idle(persist) && is_due(persist) &&
            (persist->retry_ns == 0 ||
             clock_mono_ns(persist->tiles->options.clock) >= persist->retry_ns);
@@ -644,6 +754,10 @@ static void taken_back_look(struct persist *persist)
 {
     uint64_t lsn = store_commit_lsn(persist->tiles->store);
     bool any = false;
+    if (UNLIKELY(persist->marked_lsn > lsn)) { /* (8): the file is found damaged once more */
+        persist->marking = persist->may = (struct aside){0};
+        persist->marked_lsn = 0;
+    }
     for (size_t i = 0; i < ARRAY_LEN(persist->batch); i++)
         any = any || persist->batch[i].lsn > lsn;
     if (LIKELY(!any))
@@ -661,7 +775,10 @@ bool persist_turn(struct persist *persist)
     taken_back_look(persist);
     const struct batch *full = batch_in(persist, BATCH_FULL);
     bool writing = batch_in(persist, BATCH_WRITING) != NULL;
-    bool go = batch_in(persist, BATCH_WRITTEN) || may_begin(persist);
+    bool go = batch_in(persist, BATCH_WRITTEN) || may_begin(persist) ||
+              (persist->marking.type && !persist->in_round && !writing);
+    if (persist->again && persist->marked_lsn > store_durable_lsn(persist->tiles->store))
+        store_sync_ask(persist->tiles->store);
     if (full && !writing && full->lsn <= store_durable_lsn(persist->tiles->store))
         go = true;
     else if (full && !writing)
@@ -698,7 +815,8 @@ static void persist_ended(struct task *task, enum rc rc, const struct err *err)
     for (size_t i = 0; i < ARRAY_LEN(persist->batch); i++)
         if (persist->batch[i].state != BATCH_WRITING)
             batch_reset(&persist->batch[i]);
-    persist->in_round = false;
+    persist->in_round = persist->again = false;
+    persist->marking = persist->may = (struct aside){0};
     persist->retry_ns = clock_mono_ns(persist->tiles->options.clock) + RETRY_MS_MAX * NS_A_MS;
     persist->marks++;
     round_give_up(persist);

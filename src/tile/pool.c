@@ -471,11 +471,30 @@ static void entries_unblock(struct pool *pool, const struct pool_key *key)
     pthread_mutex_unlock(&pool->lock);
 }
 
+static enum rc prove(struct pool *pool, const struct pool_key *key, const char *path,
+                     struct err *err)
+{
+    bool damaged = false;
+    enum rc rc = key->ops->prove(path, &pool->options.types[key->type].table, &damaged, err);
+    return rc == RC_OK && !damaged ? RC_NOT_FOUND : rc;
+}
+
+enum rc pool_prove(struct pool *pool, const struct pool_key *key, struct err *err)
+{
+    char path[PATH_BYTES_MAX];
+    enum rc rc = path_of(pool, key, path, err);
+    if (rc != RC_OK)
+        return rc;
+    entries_block(pool, key);
+    rc = prove(pool, key, path, err);
+    entries_unblock(pool, key);
+    return rc;
+}
+
 enum rc pool_set_aside(struct pool *pool, const struct pool_key *key, char *ret_path,
                        struct err *err)
 {
     char path[PATH_BYTES_MAX];
-    bool damaged = false;
     enum rc rc = path_of(pool, key, path, err);
     if (rc != RC_OK)
         return rc;
@@ -484,9 +503,9 @@ enum rc pool_set_aside(struct pool *pool, const struct pool_key *key, char *ret_
     if (len >= PATH_BYTES_MAX)
         return err_set(err, RC_INVALID, "the directory of shards has too long a name");
     entries_block(pool, key);
-    rc = key->ops->prove(path, &pool->options.types[key->type].table, &damaged, err);
+    rc = prove(pool, key, path, err);
     if (rc == RC_OK)
-        rc = damaged ? file_set_aside(key->ops, path, ret_path, err) : RC_NOT_FOUND;
+        rc = file_set_aside(key->ops, path, ret_path, err);
     entries_unblock(pool, key);
     return rc;
 }

@@ -46,9 +46,10 @@ void pool_give(struct pool *pool, const struct pool_use *use);
 /* Before what was written is believed to be there: that the file is still the one at its path. */
 enum rc pool_confirm(struct pool *pool, const struct pool_key *key, const struct pool_use *use,
                      struct err *err) NODISCARD;
-/* The writer's, after RC_CORRUPT and pool_give(): looks whether it is sure, then renames the file.
- * RC_OK: *ret_path (PATH_BYTES_MAX) is where it is now. RC_NOT_FOUND: it is not damaged for sure.
- */
+/* The writer's, after RC_CORRUPT and pool_give(): looks whether it is sure. RC_OK: it is.
+ * RC_NOT_FOUND: it is not damaged for sure. */
+enum rc pool_prove(struct pool *pool, const struct pool_key *key, struct err *err) NODISCARD;
+/* The same, then renames the file. *ret_path (PATH_BYTES_MAX) is where it is now. */
 enum rc pool_set_aside(struct pool *pool, const struct pool_key *key, char *ret_path,
                        struct err *err) NODISCARD;
 /* "<dir>/<type>"; into PATH_BYTES_MAX. */

@@ -313,7 +313,8 @@ static enum rc pending_take(const struct queue *queue, struct queue_take *take,
     if (is_new) {
         struct bytes begun = queue__name(text, "{\"tilekey\":\"", tilekey);
         ASSERT(begun.len + 2 <= sizeof text);
-        memcpy(text + begun.len, "\"}", 2);
+        text[begun.len] = '"';
+        text[begun.len + 1] = '}';
         task.item = queue__copy(queue, bytes_of(text, begun.len + 2));
     }
     return task_take(queue, take, &task, is_new ? QUEUE_WRITE_ITEM : 0, err);

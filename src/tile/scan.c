@@ -55,6 +55,7 @@ struct tile_scan {
     /* the result */
     struct rows page;
     bool more;
+    bool no_memory; /* the page is not what it should be */
     struct shard_count total;
 };
 
@@ -409,8 +410,10 @@ static void shards_ask(struct tile_scan *scan, struct task *task)
 
 static bool page_add(struct tile_scan *scan, const struct tile_scan_row *row)
 {
-    if (scan->page.count < scan->options.count_max)
-        return row_add(&scan->page, row);
+    bool has_room = scan->page.count < scan->options.count_max;
+    if (has_room && row_add(&scan->page, row))
+        return true;
+    scan->no_memory = has_room;
     scan->more = true;
     return false;
 }
@@ -494,6 +497,14 @@ static bool count_at_once(struct tile_scan *scan, struct err *err)
     return true;
 }
 
+static enum rc interval_end(struct tile_scan *scan, struct err *err)
+{
+    if (interval_over(scan))
+        return RC_WAIT;
+    return scan->no_memory ? err_set(err, RC_NOMEM, "could not allocate memory for a range")
+                           : RC_OK;
+}
+
 enum rc tile_scan_step(struct tile_scan *scan, struct task *task, struct err *err)
 {
     switch (scan->state) {
@@ -507,7 +518,7 @@ enum rc tile_scan_step(struct tile_scan *scan, struct task *task, struct err *er
             *err = scan->err;
             return scan->rc;
         }
-        return interval_over(scan) ? RC_WAIT : RC_OK;
+        return interval_end(scan, err);
     case SCAN_MARKS:
         break;
     }
@@ -524,7 +535,7 @@ enum rc tile_scan_step(struct tile_scan *scan, struct task *task, struct err *er
         return RC_WAIT;
     }
     scan->shard_end = scan->end;
-    return interval_over(scan) ? RC_WAIT : RC_OK;
+    return interval_end(scan, err);
 }
 
 const struct tile_scan_row *tile_scan_rows(const struct tile_scan *scan, size_t *ret_count,

@@ -12,10 +12,14 @@
  *       since somebody else changed the file last. */
 #include <errno.h>
 #include <fcntl.h>
+#include <linux/futex.h>
 #include <lmdb.h>
+#include <poll.h>
 #include <pthread.h>
 #include <unistd.h>
 
+#include "base/codec.h"
+#include "base/limits.h"
 #include "base/mem.h"
 #include "tile/lmdb_check.h"
 #include "tile/shard.h"
@@ -28,7 +32,12 @@ enum {
     FILE_MODE = 0644,
     BEGIN_TRIES = 8,
     LOOK_TRIES = 100,
+    BUSY_MS = 1000, /* how long a lock is waited for */
+    BUSY_STEP_MS = 5,
+    LOCK_FORMAT = 1,
+    LOCK_LINE_BYTES = 64,
 };
+#define LOCK_MAGIC UINT32_C(0xbeefc0de)
 #define FORMAT_DB "terrace"
 #define FORMAT_KEY "format"
 #define FORMAT_HEADERED "headered"
@@ -47,6 +56,7 @@ struct lmdb_shard {
     pthread_mutex_t seen_lock; /* of shard.seen and of the next two */
     bool writing;              /* what differs now is our own change */
     uint64_t writes;
+    int lock_fd; /* of LMDB's file of locks; -1: there is none */
     char *path;
 };
 
@@ -65,7 +75,8 @@ static enum rc lmdb_error(const char *path, int code, struct err *err)
         rc = RC_FULL;
     else if (code == ENOMEM)
         rc = RC_NOMEM;
-    return err_set(err, rc, "shard \"%s\": %s", path, mdb_strerror(code));
+    return err_set(err, rc, "shard \"%s\": %s", path,
+                   code == EBUSY ? "locked by another program" : mdb_strerror(code));
 }
 
 /* After some errors the handle is of no use any more, and the file has to be looked through. */
@@ -251,6 +262,44 @@ static enum rc lmdb_look(struct shard *base, enum shard_open how, const struct s
     return rc == RC_OK && damaged ? damage_error(shard, err) : rc;
 }
 
+/* ---- the lock of writers ---- */
+
+/* LMDB waits for its lock for ever, and with it would wait everything that is to be persisted. So
+ * it is looked at before: a mutex in the file of locks, behind the lines of
+ *   magic(4) format(4) mutex txn(8) count(4)
+ * whose first word is the owner's thread; a bit says that it has died, and LMDB takes it over. */
+static bool lock_is_held(const struct lmdb_shard *shard)
+{
+    enum { BODY = 4 + 4 + sizeof(pthread_mutex_t) + 8 + 4 };
+    off_t at = (off_t)((BODY + LOCK_LINE_BYTES - 1) / LOCK_LINE_BYTES) * LOCK_LINE_BYTES;
+    uint8_t head[8], word[4];
+    if (shard->lock_fd < 0 || pread(shard->lock_fd, head, sizeof head, 0) != sizeof head ||
+        pread(shard->lock_fd, word, sizeof word, at) != sizeof word ||
+        le32_get(head) != LOCK_MAGIC || le16_get(head + 4) != LOCK_FORMAT)
+        return false; /* it is LMDB's business then */
+    uint32_t owner = le32_get(word);
+    return owner & FUTEX_TID_MASK && !(owner & FUTEX_OWNER_DIED);
+}
+
+static int lock_wait(const struct lmdb_shard *shard)
+{
+    for (int ms = 0; lock_is_held(shard); ms += BUSY_STEP_MS) {
+        if (ms >= BUSY_MS)
+            return EBUSY;
+        (void)poll(NULL, 0, BUSY_STEP_MS);
+    }
+    return 0;
+}
+
+/* Open as long as the environment is: a process that closes a file loses all its locks on it. */
+static void lock_file_open(struct lmdb_shard *shard)
+{
+    CLEANUP(buf_done) struct buf path;
+    buf_init(&path, PATH_BYTES_MAX + 16);
+    if (buf_printf(&path, "%s-lock", shard->path) && buf_add(&path, "", 1))
+        shard->lock_fd = open((const char *)path.ptr, O_RDONLY | O_CLOEXEC);
+}
+
 /* ---- life ---- */
 
 static void lmdb_close(struct shard *base)
@@ -259,6 +308,8 @@ static void lmdb_close(struct shard *base)
     if (!shard)
         return;
     mdb_env_close(shard->env);
+    if (shard->lock_fd >= 0)
+        close(shard->lock_fd);
     pthread_rwlock_destroy(&shard->resize);
     pthread_mutex_destroy(&shard->look_lock);
     pthread_mutex_destroy(&shard->seen_lock);
@@ -320,7 +371,9 @@ static enum rc format_open(struct lmdb_shard *shard, enum shard_open how, struct
 {
     MDB_txn *txn = NULL;
     bool known = true;
-    int code = mdb_txn_begin(shard->env, NULL, how == SHARD_WRITE ? 0 : MDB_RDONLY, &txn);
+    int code = how == SHARD_WRITE ? lock_wait(shard) : 0;
+    if (code == 0)
+        code = mdb_txn_begin(shard->env, NULL, how == SHARD_WRITE ? 0 : MDB_RDONLY, &txn);
     if (code != 0)
         return shard_error(shard, code, err);
     code = databases_open(shard, txn, how, &known);
@@ -360,6 +413,8 @@ static enum rc env_open(struct lmdb_shard *shard, enum shard_open how, struct er
             code = mdb_env_open(shard->env, shard->path, flags | MDB_RDONLY, FILE_MODE);
         shard->read_only = true;
     }
+    if (code == 0)
+        lock_file_open(shard);
     return code == 0 ? RC_OK : shard_error(shard, code, err);
 }
 
@@ -387,6 +442,7 @@ static struct lmdb_shard *shard_new(const char *path, const struct shard_table *
     struct lmdb_shard *shard = mem_zalloc(sizeof *shard);
     shard->shard = (struct shard){.ops = &shard_lmdb_ops, .table = *table};
     shard->path = mem_dup(path, strlen(path) + 1);
+    shard->lock_fd = -1;
     pthread_rwlock_init(&shard->resize, NULL);
     pthread_mutex_init(&shard->look_lock, NULL);
     pthread_mutex_init(&shard->seen_lock, NULL);
@@ -489,7 +545,9 @@ static int apply_once(struct lmdb_shard *shard, const struct shard_change *const
 {
     MDB_txn *txn = NULL;
     bool marks = !shard->marked || shard->legacy;
-    int code = shard->shard.broken ? MDB_PANIC : mdb_txn_begin(shard->env, NULL, 0, &txn);
+    int code = shard->shard.broken ? MDB_PANIC : lock_wait(shard);
+    if (code == 0)
+        code = mdb_txn_begin(shard->env, NULL, 0, &txn);
     if (code != 0)
         return code;
     if (marks)

@@ -145,7 +145,7 @@ static enum rc format_look(const struct sqlite_shard *shard, bool *ret_marked, b
                            struct err *err)
 {
     const char *path = sqlite3_db_filename(shard->db, "main");
-    int64_t application, version, tables;
+    int64_t application = 0, version = 0, tables = 0;
     enum rc rc = sql_number(shard->db, "PRAGMA application_id", &application, err);
     if (rc == RC_OK)
         rc = sql_number(shard->db, "PRAGMA user_version", &version, err);

@@ -229,7 +229,7 @@ enum rc hash_incr(struct ns *ns, struct bytes name, struct bytes field, int64_t 
                   int64_t *ret_value, struct err *err)
 {
     struct key key;
-    struct bytes old;
+    struct bytes old = {0};
     bool is_new;
     int64_t value;
     char text[NUMBER_INT_BYTES];
@@ -254,7 +254,7 @@ enum rc hash_incr_float(struct ns *ns, struct bytes name, struct bytes field, lo
                         char to[NUMBER_LONG_DOUBLE_BYTES], size_t *ret_len, struct err *err)
 {
     struct key key;
-    struct bytes old;
+    struct bytes old = {0};
     bool is_new;
     long double value;
     enum rc rc = number_field(ns, name, field, &key, &old, &is_new, err);

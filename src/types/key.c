@@ -74,7 +74,7 @@ static inline enum rc key_find_any(struct ns *ns, struct bytes name, uint8_t typ
 {
     const struct kv_own *own = &ns->kv->own;
     enum rc rc = meta_find(ns, name, ret_key, err);
-    if (own->prefix.len > 0 && UNLIKELY(bytes_start_with(name, own->prefix)))
+    if (UNLIKELY(kv_owns(ns->kv, name)))
         ret_key->locked = !own->open;
     else if (rc == RC_OK && UNLIKELY(ns->landed))
         rc = ns->kv->land.found(ns->kv->land.arg, ret_key, whole, err);

@@ -73,7 +73,7 @@ struct land_hooks {
 
 /* Keys of a model (partition/) that clients may read and only the model may write: names that begin
  * with the prefix. They are found locked (struct key), unless the model has opened the lock around
- * its own look. They are never landed. */
+ * its own look. They are never landed, whatever pattern a rule has. */
 struct kv_own {
     struct bytes prefix; /* empty: there are none */
     const char *error;   /* what a client that writes one is told */
@@ -136,6 +136,12 @@ struct kv {
     struct kv_encodings encodings;
     uint64_t hit_count, miss_count, expired_count;
 };
+
+/* Whether the name is one of a model's keys. */
+static inline bool kv_owns(const struct kv *kv, struct bytes name)
+{
+    return kv->own.prefix.len > 0 && bytes_start_with(name, kv->own.prefix);
+}
 
 void kv_init(struct kv *kv, struct store *store, const struct clock *clock);
 void kv_done(struct kv *kv); /* and its namespaces */

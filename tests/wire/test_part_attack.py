@@ -1,5 +1,6 @@
 """Partitions against hostile clients, damaged bytes and restarts at bad moments."""
 import random
+import sqlite3
 import threading
 import time
 
@@ -136,3 +137,81 @@ def test_a_drop_that_is_killed_is_not_begun_or_goes_on(batches):
     assert job.error("STATS").startswith("NOJOB")
     job.call("ADD", 1, 1, 1)
     assert pairs(job.call("ARCHIVE", "VERIFY"))["problems"] == []
+
+
+# ---- other commands ----
+
+def test_no_landing_rule_takes_keys_of_partitions(start, tmp_path):
+    """A rule that would take them: what it took it might evict, let expire, or load from SQL."""
+    server = start("--land", "all", "e*", f"sqlite:{tmp_path}/all.db", "shape", "columns", "table",
+                   "t", "key", "k", "delay", "3600000", "keep", "1")
+    job = Job(server)
+    job.call("ALLOC", 10, "SIZE", 1)
+    job.finish("w", 5)
+    job.client.hset("extra", "f", "v")
+    land = job.client.execute_command
+    land("LAND.SYNC", "all")
+    land("LAND.FLUSH", "all")
+    with sqlite3.connect(tmp_path / "all.db") as sql:
+        names = [row[0] for row in sql.execute("select k from t")]
+    assert names == ["xtra"]  # what the star stands for
+    for key in job.client.keys("elk:*"):
+        for command in ("LAND.EVICT", "LAND.LOAD", "LAND.EXPLAIN"):
+            try:
+                land(command, key)
+            except redis.ResponseError:
+                pass
+    assert job.states() == [5, 0, 0, 0, 5] and job.client.ttl(job.key("meta")) == -1
+    assert pairs(job.call("ARCHIVE", "VERIFY"))["problems"] == []
+
+
+@pytest.mark.parametrize("how", (("FORCE",), ("STALE", 0)))
+def test_an_id_that_is_named_twice_is_claimed_once(job, how):
+    job.call("ADD", 1, 1, 1)
+    record, = job.claim("w", "ID", 1, 1, *how)
+    assert job.get(1)["fence"] == record["fence"] == 1
+
+
+def test_options_may_have_numbers_of_any_size(job):
+    job.call("ADD", 1, 1, 1, "OPTIONS", "[123456789012345678901234567890]")
+    assert job.get(1)["options"] == [123456789012345678901234567890]
+
+
+def test_long_options_of_many_claims_are_given_in_parts(job):
+    options = '"' + "x" * (MIB - 2) + '"'
+    for partition in range(1, 31):
+        job.call("ADD", partition, partition, partition, "OPTIONS", options)
+    claims = [len(job.claim("w", "COUNT", 30)) for _ in range(3)]
+    assert sum(claims) == 30 and 0 < max(claims) < 20
+    for partition in range(1, 31):
+        job.call("FAIL", "w", partition, "no")
+    assert job.call("RETRY") == 30 and job.states()[0] == 30
+
+
+# ---- little memory ----
+
+def test_many_ids_of_one_command_on_cold_rows(start):
+    """Ids of four and of five digits, whose rows stand between each other, in 1 MiB."""
+    job = Job(start("--hot-memory", "1mb", "--part-batch", "100", "--part-simple-max", "1000"))
+    job.call("ALLOC", 12000, "SIZE", 1)
+    ids = [[record["partition_id"] for record in job.claim(f"w{n}", "COUNT", 600)]
+           for n in range(4)]
+    assert [job.ids("WORKER", f"w{n}", count=10000) for n in range(4)] == ids
+    job.call("START", "w0", *ids[0])
+    job.call("BEAT", "w0", *ids[0])
+    pipe = job.client.pipeline(transaction=False)
+    for n in ids[0]:
+        pipe.execute_command("PART.DONE", "j", "w0", n)
+    for n in ids[2]:
+        pipe.execute_command("PART.FAIL", "j", "w2", n, "no")
+    pipe.execute()
+    job.call("RELEASE", "w1", *ids[1])
+    assert job.ids("STATUS", "failed", count=10000) == ids[2] and job.call("RETRY") == 600
+    assert job.call("ADD", *[word for n in range(1, 2000) for word in (n, n, n)]) == 0
+    assert job.call("ARCHIVE", "COMPACT") == 600
+    assert job.call("DEL", *range(11001, 12001)) == 1000
+    assert job.ids("ARCHIVED", count=10000) == list(range(1, 11001))
+    assert job.states() == [9800, 600, 0, 0, 600]
+    assert pairs(job.call("ARCHIVE", "VERIFY"))["problems"] == []
+    assert job.call("GAPS") == [["missing", 601, 12000]]
+    assert job.call("DROP") == "OK" and job.client.dbsize() == 0

@@ -56,6 +56,46 @@ def test_a_killed_worker_loses_its_partition_to_another(server, tmp_path):
     assert_whole(job)
 
 
+def gone(pid):
+    try:
+        with open(f"/proc/{pid}/stat") as file:
+            return file.read().rsplit(")", 1)[1].split()[0] == "Z"
+    except FileNotFoundError:
+        return True
+
+
+@pytest.mark.parametrize("who", ("worker", "parent", "both"))
+def test_nothing_of_a_killed_worker_goes_on(server, tmp_path, who):
+    job = Job(server)
+    job.call("ALLOC", 1, "SIZE", 1)
+    note = tmp_path / "note"
+    process = run(server, "j", f"sleep 1000 & echo $$ $! > {note}.new; mv {note}.new {note}; wait")
+    wait(note.exists)
+    shell, command = map(int, note.read_text().split())
+    worker, = children(process.pid)
+    if who != "parent":
+        os.kill(worker, signal.SIGKILL)
+    if who != "worker":
+        process.kill()
+    wait(lambda: gone(worker) and gone(shell))
+    if who == "both":  # nobody is left who knew of what the shell had started
+        os.kill(command, signal.SIGKILL)
+    wait(lambda: gone(command))
+    process.kill()  # a parent without workers that waits for a partition to become stale
+    process.communicate(timeout=60)
+    assert job.get(1)["status"] == ("pending" if who == "parent" else "running")
+
+
+def test_a_command_counts_by_how_it_ended_whatever_was_inherited(server):
+    """Where SIGCHLD is ignored a child is reaped by nobody, and its end seemed to be a good one."""
+    job = Job(server)
+    job.call("ALLOC", 1, "SIZE", 1)
+    process = run(server, "j", "exit 3",
+                  preexec_fn=lambda: signal.signal(signal.SIGCHLD, signal.SIG_IGN))
+    out, _ = process.communicate(timeout=60)
+    assert out == "0 completed, 1 failed, 0 left\n" and process.returncode == 1
+
+
 def test_failed_ones_are_kept_or_retried(server, tmp_path):
     job = Job(server)
     job.call("ALLOC", 10, "SIZE", 1)

@@ -280,7 +280,7 @@ def test_default_all_and_everything(server):
     link = Link(server)
     assert list(info(link)) == list(info(link, "default")) == [
         "Server", "Clients", "Memory", "Persistence", "Stats", "Replication", "CPU", "Tiers", "Landing",
-        "Fs", "Partitions", "Cluster", "Keyspace"]
+        "Fs", "Partitions", "Tiles", "Cluster", "Keyspace"]
     assert set(info(link, "all")) == set(info(link, "everything")) == {*info(link), "Commandstats"}
 
 

@@ -93,6 +93,37 @@ def test_a_row_that_stays_is_found_cold_when_its_shard_was_set_aside(begin, dirs
         assert tile(client, "TILE.META", "GET", "q2", "0") == [b"", b"PENDING", b"packet"]
 
 
+@pytest.mark.parametrize("kind", ["sqlite", "kv"])
+def test_a_shard_that_was_set_aside_gets_the_rows_that_stay_again(begin, dirs, kind):
+    options = ("--tile-clear", "no")
+    keys = [f"{i:b}".zfill(8) for i in range(300)] + ["0123012301", "3333333333"]
+    server = begin(kind, options=options)
+    client = server.client()
+    fill(client, "imagery", keys)
+    packets = ["", "0123", "2222"] if kind == "sqlite" else []
+    for key in packets:
+        tile(client, "TILE.META", "SET", "q2", key, "packet")
+    tile(client, "TILE.SYNC")
+    server.stop()
+    for type_ in ("imagery", "q2") if kind == "sqlite" else ("imagery",):
+        damage(dirs[kind] / type_ / "base.g3db")
+    server = begin(kind, options=options)
+    client = server.client()
+    fill(client, "imagery", ["2"])
+    for key in packets[:1]:
+        tile(client, "TILE.META", "SET", "q2", "3333", "packet")
+    assert tile(client, "TILE.SYNC") == b"OK"
+    assert len(list(dirs[kind].rglob("base.g3db.corrupt.*[0-9]"))) == (2 if packets else 1)
+    assert tile(client, "TILE.COUNT", "imagery", "") == len(keys) + 1
+    assert tile(client, "TILE.RANGE", "imagery", "", "COUNT", 1000) == sorted(key.encode() for key in keys + ["2"])
+    if packets:
+        assert [row[0] for row in tile(client, "TILE.META", "LIST", "q2")] == [b"", b"0123", b"2222", b"3333"]
+    server.stop()
+    client = begin(kind).client()  # now without its rows: what the shard has is all of it
+    assert tile(client, "TILE.COUNT", "imagery", "") == len(keys) + 1
+    assert tile(client, "TILE.GET", "imagery", keys[7]) == b"x"
+
+
 def test_a_type_is_not_bound_where_ordinary_keys_would_be_hidden(start, tmp_path):
     server = start()
     server.client(db=1).set("queue", "no tilekey")

@@ -292,6 +292,48 @@ def test_a_locked_shard_is_an_error_and_stays_where_it_is(made, dirs):
     assert set_aside(dirs) == []
 
 
+HOLDER = """
+import ctypes, sys
+lmdb = ctypes.CDLL("liblmdb.so.0")
+env, txn = ctypes.c_void_p(), ctypes.c_void_p()
+assert lmdb.mdb_env_create(ctypes.byref(env)) == 0
+assert lmdb.mdb_env_open(env, sys.argv[1].encode(), 0x4000, 0o644) == 0
+assert lmdb.mdb_txn_begin(env, None, 0, ctypes.byref(txn)) == 0
+print("held", flush=True)
+sys.stdin.readline()
+lmdb.mdb_txn_abort(txn)
+lmdb.mdb_env_close(env)
+"""
+
+
+@pytest.mark.parametrize("end", ["release", "kill"])
+def test_a_locked_kv_shard_is_an_error_and_stops_neither_others_nor_the_server(begin, dirs, end):
+    server = begin("kv")
+    client = server.client()
+    tile(client, "SET", "imagery", "3", "first")
+    tile(client, "SYNC")
+    with subprocess.Popen(["/usr/bin/python3", "-c", HOLDER, str(base(dirs, "kv"))], stdin=subprocess.PIPE,
+                          stdout=subprocess.PIPE, text=True) as holder:
+        assert holder.stdout.readline() == "held\n"
+        tile(client, "SET", "imagery", "0", "x")
+        tile(client, "SET", "terrain", "0", "x")
+        with pytest.raises(redis.ResponseError, match="locked by another program"):
+            tile(client, "SYNC")
+        assert tile(client, "MGET", "imagery", "0", "3") == [b"x", b"first"]
+        assert lmdb_rows(base(dirs, "kv", "terrain"), "terrain") == {pack("0"): headered(b"x")}
+        if end == "kill":
+            server.stop()  # while it is locked
+            client = begin("kv").client()
+            holder.kill()  # with the lock
+        else:
+            holder.stdin.write("\n")
+            holder.stdin.flush()
+        holder.wait()
+    sync_until_it_works(client)
+    assert lmdb_rows(base(dirs, "kv"), "imagery") == {pack("0"): headered(b"x"), pack("3"): headered(b"first")}
+    assert set_aside(dirs, "kv") == []
+
+
 def test_a_path_that_is_no_file_is_an_error_and_stays(begin, dirs):
     base(dirs).mkdir(parents=True)
     client = begin("sqlite").client()

@@ -36,18 +36,12 @@ static enum rc query_run(struct cmd_ctx *ctx, const struct fs_query *query, answ
     return rc;
 }
 
-static void pair_add(struct resp_out *reply, const char *label, uint64_t value)
-{
-    resp_add_text(reply, label);
-    resp_add_int(reply, (int64_t)value);
-}
-
 static void du_add(struct resp_out *reply, const struct fs_answer *answer)
 {
     resp_add_map(reply, 3);
-    pair_add(reply, "bytes", answer->totals.bytes);
-    pair_add(reply, "files", answer->totals.files);
-    pair_add(reply, "directories", answer->totals.dirs);
+    resp_add_pair(reply, "bytes", answer->totals.bytes);
+    resp_add_pair(reply, "files", answer->totals.files);
+    resp_add_pair(reply, "directories", answer->totals.dirs);
 }
 
 enum rc cmd_fs_du(struct cmd_ctx *ctx)
@@ -127,16 +121,16 @@ static void check_add(struct resp_out *reply, const struct fs_check_result *resu
                                            [FS_COUNTERS_WRONG] = "wrong",
                                            [FS_COUNTERS_REPAIRED] = "repaired"};
     resp_add_map(reply, 12);
-    pair_add(reply, "inodes", result->inodes);
-    pair_add(reply, "edges", result->edges);
-    pair_add(reply, "files", result->files);
-    pair_add(reply, "directories", result->dirs);
-    pair_add(reply, "bytes", result->bytes);
-    pair_add(reply, "graves", result->graves);
-    pair_add(reply, "mounts", result->mounts);
-    pair_add(reply, "problems", result->problems);
-    pair_add(reply, "repaired", result->repaired);
-    pair_add(reply, "left", result->left);
+    resp_add_pair(reply, "inodes", result->inodes);
+    resp_add_pair(reply, "edges", result->edges);
+    resp_add_pair(reply, "files", result->files);
+    resp_add_pair(reply, "directories", result->dirs);
+    resp_add_pair(reply, "bytes", result->bytes);
+    resp_add_pair(reply, "graves", result->graves);
+    resp_add_pair(reply, "mounts", result->mounts);
+    resp_add_pair(reply, "problems", result->problems);
+    resp_add_pair(reply, "repaired", result->repaired);
+    resp_add_pair(reply, "left", result->left);
     resp_add_text(reply, "counters");
     resp_add_text(reply, counters[result->counters]);
     resp_add_text(reply, "examples");

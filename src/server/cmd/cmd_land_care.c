@@ -29,22 +29,16 @@ enum rc cmd_land_sync(struct cmd_ctx *ctx)
     return RC_OK;
 }
 
-static void add_number(struct resp_out *out, const char *name, uint64_t value)
-{
-    resp_add_text(out, name);
-    resp_add_int(out, (int64_t)value);
-}
-
 static void verify_reply(struct resp_out *out, const struct land_verify_result *result)
 {
     resp_add_map(out, 8);
-    add_number(out, "checked_keys", result->checked_keys);
-    add_number(out, "checked_fields", result->checked_fields);
-    add_number(out, "different", result->different);
-    add_number(out, "missing_in_sql", result->missing);
-    add_number(out, "extra_in_sql", result->extra);
-    add_number(out, "skipped", result->skipped);
-    add_number(out, "repaired", result->repaired);
+    resp_add_pair(out, "checked_keys", result->checked_keys);
+    resp_add_pair(out, "checked_fields", result->checked_fields);
+    resp_add_pair(out, "different", result->different);
+    resp_add_pair(out, "missing_in_sql", result->missing);
+    resp_add_pair(out, "extra_in_sql", result->extra);
+    resp_add_pair(out, "skipped", result->skipped);
+    resp_add_pair(out, "repaired", result->repaired);
     resp_add_text(out, "examples");
     resp_add_array(out, result->example_count);
     for (size_t i = 0; i < result->example_count; i++) {

@@ -81,12 +81,6 @@ enum rc cmd_memory_usage(struct cmd_ctx *ctx)
     return rc;
 }
 
-static void stat_add(struct resp_out *reply, const char *name, uint64_t value)
-{
-    resp_add_text(reply, name);
-    resp_add_int(reply, (int64_t)value);
-}
-
 enum rc cmd_memory_stats(struct cmd_ctx *ctx)
 {
     struct store_stats stats;
@@ -95,13 +89,13 @@ enum rc cmd_memory_stats(struct cmd_ctx *ctx)
     for (size_t i = 0; i < ctx->kv->ns_count; i++)
         keys += kv_ns(ctx->kv, i) ? ns_key_count(kv_ns(ctx->kv, i)) : 0;
     resp_add_map(ctx->reply, 7);
-    stat_add(ctx->reply, "total.allocated", stats.hot_bytes);
-    stat_add(ctx->reply, "dataset.bytes", stats.hot_bytes);
-    stat_add(ctx->reply, "dataset.dirty", stats.dirty_bytes);
-    stat_add(ctx->reply, "dataset.pinned", stats.pinned_bytes);
-    stat_add(ctx->reply, "engine.cache", stats.engine.cache_bytes);
-    stat_add(ctx->reply, "keys.count", (uint64_t)keys);
-    stat_add(ctx->reply, "allocator.resident", mem_resident_bytes());
+    resp_add_pair(ctx->reply, "total.allocated", stats.hot_bytes);
+    resp_add_pair(ctx->reply, "dataset.bytes", stats.hot_bytes);
+    resp_add_pair(ctx->reply, "dataset.dirty", stats.dirty_bytes);
+    resp_add_pair(ctx->reply, "dataset.pinned", stats.pinned_bytes);
+    resp_add_pair(ctx->reply, "engine.cache", stats.engine.cache_bytes);
+    resp_add_pair(ctx->reply, "keys.count", (uint64_t)keys);
+    resp_add_pair(ctx->reply, "allocator.resident", mem_resident_bytes());
     return RC_OK;
 }
 

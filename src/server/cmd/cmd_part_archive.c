@@ -6,12 +6,6 @@
 
 enum { EXPORT_COUNT = 1000, EXPORT_COUNT_MAX = 10000 };
 
-static void add_number(struct resp_out *out, const char *name, uint64_t value)
-{
-    resp_add_text(out, name);
-    resp_add_int(out, (int64_t)value);
-}
-
 /* ---- a census ---- */
 
 /* One step of it; RC_OK: it is over. Each step is a commit, others are served in between. */
@@ -71,8 +65,8 @@ static enum rc archive_verify(struct cmd_ctx *ctx)
         return rc;
     struct part_census_result result = part_census_result(census);
     resp_add_map(ctx->reply, 3);
-    add_number(ctx->reply, "batches", result.batch_count);
-    add_number(ctx->reply, "records", result.record_count);
+    resp_add_pair(ctx->reply, "batches", result.batch_count);
+    resp_add_pair(ctx->reply, "records", result.record_count);
     resp_add_text(ctx->reply, "problems");
     resp_add_array(ctx->reply, result.problem_count);
     for (size_t i = 0; i < result.problem_count; i++)
@@ -98,18 +92,18 @@ static enum rc archive_status(struct cmd_ctx *ctx)
     resp_add_map(out, 10);
     resp_add_text(out, "strategy");
     resp_add_text(out, strategy);
-    add_number(out, "completed", counts.stat.completed);
-    add_number(out, "simple", counts.simple);
-    add_number(out, "packed", counts.packed);
-    add_number(out, "batches", counts.batches);
-    add_number(out, "bytes", counts.bytes);
-    add_number(out, "json_bytes", counts.raw_bytes);
+    resp_add_pair(out, "completed", counts.stat.completed);
+    resp_add_pair(out, "simple", counts.simple);
+    resp_add_pair(out, "packed", counts.packed);
+    resp_add_pair(out, "batches", counts.batches);
+    resp_add_pair(out, "bytes", counts.bytes);
+    resp_add_pair(out, "json_bytes", counts.raw_bytes);
     resp_add_text(out, "bytes_per_partition");
     resp_add_double(out, counts.packed > 0 ? (double)counts.bytes / (double)counts.packed : 0);
     resp_add_text(out, "ratio");
     resp_add_double(out,
                     counts.raw_bytes > 0 ? (double)counts.bytes / (double)counts.raw_bytes : 0);
-    add_number(out, "aged_out", counts.dropped);
+    resp_add_pair(out, "aged_out", counts.dropped);
     return RC_OK;
 }
 
@@ -182,9 +176,9 @@ static enum rc archive_export(struct cmd_ctx *ctx)
     resp_add_map(ctx->reply, 4);
     resp_add_text(ctx->reply, "bytes");
     resp_add_bulk(ctx->reply, exported.bytes);
-    add_number(ctx->reply, "records", exported.count);
-    add_number(ctx->reply, "records_with_lost_fields", exported.lost_count);
-    add_number(ctx->reply, "next", (uint64_t)exported.next);
+    resp_add_pair(ctx->reply, "records", exported.count);
+    resp_add_pair(ctx->reply, "records_with_lost_fields", exported.lost_count);
+    resp_add_pair(ctx->reply, "next", (uint64_t)exported.next);
     return RC_OK;
 }
 

@@ -131,12 +131,6 @@ enum rc cmd_part_list(struct cmd_ctx *ctx)
 
 /* ---- statistics ---- */
 
-static void add_number(struct resp_out *out, const char *name, uint64_t value)
-{
-    resp_add_text(out, name);
-    resp_add_int(out, (int64_t)value);
-}
-
 /* Sums of ids may need more than 63 bits: a text. */
 static void add_sum(struct resp_out *out, const char *name, text_u128 value)
 {
@@ -149,16 +143,16 @@ enum { STAT_PAIRS = 10 };
 static void stat_pairs(struct resp_out *out, const struct part_stat *stat)
 {
     uint64_t mean_ms = stat->timed > 0 ? (uint64_t)(stat->duration_ms / stat->timed) : 0;
-    add_number(out, "completed", stat->completed);
+    resp_add_pair(out, "completed", stat->completed);
     add_sum(out, "ids", stat->ids);
-    add_number(out, "timed", stat->timed);
+    resp_add_pair(out, "timed", stat->timed);
     add_sum(out, "duration_ms", stat->duration_ms);
-    add_number(out, "mean_ms", mean_ms);
-    add_number(out, "max_ms", stat->max_ms);
-    add_number(out, "first", (uint64_t)stat->first_s);
-    add_number(out, "last", (uint64_t)stat->last_s);
-    add_number(out, "min_id", (uint64_t)stat->min_id);
-    add_number(out, "max_id", (uint64_t)stat->max_id);
+    resp_add_pair(out, "mean_ms", mean_ms);
+    resp_add_pair(out, "max_ms", stat->max_ms);
+    resp_add_pair(out, "first", (uint64_t)stat->first_s);
+    resp_add_pair(out, "last", (uint64_t)stat->last_s);
+    resp_add_pair(out, "min_id", (uint64_t)stat->min_id);
+    resp_add_pair(out, "max_id", (uint64_t)stat->max_id);
 }
 
 struct rows_shown {
@@ -237,12 +231,12 @@ static enum rc days_reply(struct cmd_ctx *ctx, struct part_job *job)
 enum { COUNT_PAIRS = 6 };
 static void count_pairs(struct resp_out *out, const struct part_counts *counts)
 {
-    add_number(out, "pending", counts->pending);
-    add_number(out, "claimed", counts->claimed);
-    add_number(out, "running", counts->running);
-    add_number(out, "failed", counts->failed);
-    add_number(out, "paused", counts->paused);
-    add_number(out, "aged_out", counts->dropped);
+    resp_add_pair(out, "pending", counts->pending);
+    resp_add_pair(out, "claimed", counts->claimed);
+    resp_add_pair(out, "running", counts->running);
+    resp_add_pair(out, "failed", counts->failed);
+    resp_add_pair(out, "paused", counts->paused);
+    resp_add_pair(out, "aged_out", counts->dropped);
 }
 
 static enum rc all_reply(struct cmd_ctx *ctx, struct part_job *job)
@@ -263,7 +257,7 @@ static enum rc all_reply(struct cmd_ctx *ctx, struct part_job *job)
     stat_pairs(ctx->reply, &counts.stat);
     for (size_t i = 0; i < ARRAY_LEN(percentile); i++) {
         int64_t ms = part_percentile(histogram, percentile[i].percent);
-        add_number(ctx->reply, percentile[i].name, ms > 0 ? (uint64_t)ms : 0);
+        resp_add_pair(ctx->reply, percentile[i].name, ms > 0 ? (uint64_t)ms : 0);
     }
     return RC_OK;
 }
@@ -306,7 +300,7 @@ static enum rc job_show(void *arg, struct bytes name, struct err *err)
     resp_add_bulk(ctx->reply, name);
     resp_add_map(ctx->reply, COUNT_PAIRS + 1);
     count_pairs(ctx->reply, &counts);
-    add_number(ctx->reply, "completed", counts.stat.completed);
+    resp_add_pair(ctx->reply, "completed", counts.stat.completed);
     shown->count++;
     return RC_OK;
 }

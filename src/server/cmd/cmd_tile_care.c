@@ -38,12 +38,6 @@ enum rc cmd_tile_sync(struct cmd_ctx *ctx)
 
 /* ---- TILE.STATS ---- */
 
-static void add_number(struct resp_out *out, const char *name, uint64_t value)
-{
-    resp_add_text(out, name);
-    resp_add_int(out, (int64_t)value);
-}
-
 static void type_reply(struct resp_out *out, const struct tile_type *type)
 {
     static const char *const kinds[] = {
@@ -55,10 +49,10 @@ static void type_reply(struct resp_out *out, const struct tile_type *type)
     resp_add_text(out, tile_type_name(type));
     resp_add_text(out, "kind");
     resp_add_text(out, kinds[tile_type_kind(type)]);
-    add_number(out, "db", tile_type_db(type));
+    resp_add_pair(out, "db", tile_type_db(type));
     resp_add_text(out, "shards");
     resp_add_text(out, stats.shards);
-    add_number(out, "pending", stats.pending);
+    resp_add_pair(out, "pending", stats.pending);
     resp_add_text(out, "pending_is_all");
     resp_add_int(out, stats.pending_is_all);
 }
@@ -68,19 +62,19 @@ static void all_reply(struct resp_out *out, const struct tiles *tiles)
     struct tiles_stats stats;
     const char *trouble = tiles_trouble(tiles);
     tiles_stats(tiles, &stats);
-    add_number(out, "persisted", stats.persisted);
-    add_number(out, "removed", stats.removed);
-    add_number(out, "in_flight", stats.in_flight);
-    add_number(out, "batches", stats.batches);
-    add_number(out, "failed_batches", stats.failures);
-    add_number(out, "shards_set_aside", stats.set_aside);
-    add_number(out, "damaged_tiles", stats.damaged);
-    add_number(out, "write_ms", stats.write_ns / 1000000);
-    add_number(out, "cache_bytes", stats.cache_bytes);
-    add_number(out, "cache_hits", stats.cache_hits);
-    add_number(out, "cache_misses", stats.cache_misses);
-    add_number(out, "shard_reads", stats.shard_reads);
-    add_number(out, "shard_read_failures", stats.shard_read_failures);
+    resp_add_pair(out, "persisted", stats.persisted);
+    resp_add_pair(out, "removed", stats.removed);
+    resp_add_pair(out, "in_flight", stats.in_flight);
+    resp_add_pair(out, "batches", stats.batches);
+    resp_add_pair(out, "failed_batches", stats.failures);
+    resp_add_pair(out, "shards_set_aside", stats.set_aside);
+    resp_add_pair(out, "damaged_tiles", stats.damaged);
+    resp_add_pair(out, "write_ms", stats.write_ns / 1000000);
+    resp_add_pair(out, "cache_bytes", stats.cache_bytes);
+    resp_add_pair(out, "cache_hits", stats.cache_hits);
+    resp_add_pair(out, "cache_misses", stats.cache_misses);
+    resp_add_pair(out, "shard_reads", stats.shard_reads);
+    resp_add_pair(out, "shard_read_failures", stats.shard_read_failures);
     resp_add_text(out, "trouble");
     resp_add_text(out, trouble ? trouble : "");
 }
