@@ -8,7 +8,11 @@
 
 #include "base/banned.h"
 
-enum { SWEEP_BLOCKS = 4 }; /* of dead trees, a bucket */
+enum {
+    SWEEP_BLOCKS = 4,
+    TIDY_TRASH_MIN = 4096,
+    TIDY_PART = 4, /* of the entries are trash: then each costs a few looks */
+};                 /* of dead trees, a bucket */
 
 struct hot_key {
     uint32_t slot;
@@ -321,6 +325,8 @@ struct hot_row *hot_row_swap(struct hot *hot, struct hot_row *row, uint64_t hash
     struct table_slot place;
     struct hot_row *old = table_find(&hot->table, hash, &wanted, &place);
     meter_add(&hot->meter, row->head.segment, row_bytes(row));
+    if (row->value_bits & HOT_ROW_TOMB)
+        hot->trash_count++;
     if (old) {
         meter_sub(&hot->meter, old->head.segment, row_bytes(old));
         table_slot_replace(place, row);
@@ -410,6 +416,8 @@ void hot_group_stamp(struct hot *hot, struct hot_group *group, uint32_t segment)
         return;
     meter_move(&hot->meter, group->head.segment, segment, group_bytes(group));
     group->head.segment = segment;
+    if (!group->tree.root)
+        hot->trash_count++;
 }
 
 /* ---- leaving ---- */
@@ -604,6 +612,46 @@ bool hot_sweep(struct hot *hot, uint32_t bucket_max)
             break; /* what is left is held by loads: it goes in a later round */
     }
     return hot->dead_count > 0 || hot->dead_tree_count > 0;
+}
+
+void hot_tidy_begin(struct hot *hot)
+{
+    if (hot->tidying || hot->trash_count < TIDY_TRASH_MIN ||
+        hot->trash_count < hot->table.entry_count / TIDY_PART)
+        return;
+    hot->tidying = true;
+    hot->tidy_cursor = 0;
+    hot->trash_count = hot->tidy_left_count = 0;
+}
+
+static void entry_tidy(struct hot *hot, struct hot_head *head, uint32_t horizon)
+{
+    uint32_t slot = hot_head_slot(head);
+    uint64_t before = hot->table.entry_count;
+    if (hot->slot[slot].dead)
+        return; /* hot_sweep() */
+    if (!hot_slot_whole(hot, slot)) {
+        if (((struct hot_group *)head)->tree.root)
+            return;
+        group_leave(hot, (struct hot_group *)head, horizon);
+    } else {
+        if (!(((struct hot_row *)head)->value_bits & HOT_ROW_TOMB))
+            return;
+        row_visit(hot, (struct hot_row *)head, horizon);
+    }
+    hot->tidy_left_count += hot->table.entry_count == before;
+}
+
+void hot_tidy(struct hot *hot, uint32_t horizon, uint32_t bucket_max)
+{
+    for (uint32_t n = 0; n < bucket_max && hot->tidying; n++) {
+        hot->tidy_cursor = bucket_collect(hot, hot->tidy_cursor);
+        for (size_t i = 0; i < hot->bucket_count; i++)
+            entry_tidy(hot, hot->bucket[i], horizon);
+        hot->tidying = hot->tidy_cursor != 0;
+    }
+    if (!hot->tidying)
+        hot->trash_count += hot->tidy_left_count;
 }
 
 uint64_t hot_bytes(const struct hot *hot)

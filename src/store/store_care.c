@@ -18,6 +18,7 @@ enum {
     PINNED_PERCENT_MAX = 25,
     EVICT_VISITS = 4096, /* entries and blocks a poll, so that a turn stays short */
     SWEEP_BUCKETS = 256,
+    TIDY_BUCKETS = 16, /* about a hundred entries, each a cache miss */
     JOURNAL_TRY_NS = 1000 * 1000 * 1000,
 };
 
@@ -227,13 +228,20 @@ bool store_poll(struct store *store)
     ASSERT(!store->open && store->undo_count == 0);
     bool any = atomic_exchange(&store->notified, false);
     any = journal_try(store) || any;
-    any = mark_take(store) || any;
+    if (mark_take(store)) {
+        hot_tidy_begin(&store->hot);
+        any = true;
+    }
     if (store->asked_segment >= journal_segment(store->journal))
         seal_ask(store);
     any = loads_poll(&store->loads) || any;
     loads_pin_limit(&store->loads, percent(store, PINNED_PERCENT_MAX));
     if (store->hot.dead_count || store->hot.dead_tree_count) {
         hot_sweep(&store->hot, SWEEP_BUCKETS);
+        store->change_count++;
+    }
+    if (store->hot.tidying) {
+        hot_tidy(&store->hot, loads_horizon(&store->loads, store->hot.meter.mark), TIDY_BUCKETS);
         store->change_count++;
     }
     evict(store);
