@@ -159,12 +159,11 @@ static enum rc place_find(struct part_job *job, int64_t from, struct place *ret_
     return rc == RC_NOT_FOUND ? RC_OK : rc;
 }
 
-static enum rc run_pack(struct part_job *job, struct pack_pass *pass, const struct run *run,
-                        struct err *err)
+/* A batch has the run's records: the originals go, and the pass goes on behind them. */
+static enum rc run_packed(struct part_job *job, struct pack_pass *pass, const struct run *run,
+                          struct err *err)
 {
-    enum rc rc = batch_put(job, run->record, run->count, run->raw, err);
-    if (rc == RC_OK)
-        rc = originals_delete(job, run, err);
+    enum rc rc = originals_delete(job, run, err);
     if (rc == RC_OK)
         rc = job_save(job, err);
     if (rc != RC_OK)
@@ -174,6 +173,13 @@ static enum rc run_pack(struct part_job *job, struct pack_pass *pass, const stru
     pass->packed += run->count;
     job->part->watch.packed_count += run->count;
     return RC_OK;
+}
+
+static enum rc run_pack(struct part_job *job, struct pack_pass *pass, const struct run *run,
+                        struct err *err)
+{
+    enum rc rc = batch_put(job, run->record, run->count, run->raw, err);
+    return rc == RC_OK ? run_packed(job, pass, run, err) : rc;
 }
 
 /* Both have ascending ids, and no id is in both. */
@@ -226,16 +232,10 @@ static enum rc late_pack(struct part_job *job, struct pack_pass *pass, const str
     if (rc == RC_OK)
         rc = pieces_put(job, &all, into->raw + run->raw, err);
     if (rc == RC_OK)
-        rc = originals_delete(job, run, err);
-    if (rc == RC_OK)
-        rc = job_save(job, err);
+        rc = run_packed(job, pass, run, err);
     if (rc != RC_OK)
         return rc;
-    int64_t last = run->record[run->count - 1].id;
-    pass->from = last + (last < INT64_MAX);
-    pass->packed += run->count;
     pass->credit--;
-    job->part->watch.packed_count += run->count;
     job->part->watch.merged_batch_count++;
     return RC_OK;
 }

@@ -18,9 +18,9 @@
  *
  * Invariants:
  *   (1) count > 0 except for a block just made; suffixes strictly ascend.
- *   (2) size <= BLOCK_BYTES_MAX; an entry that would take more than BLOCK_INLINE_MAX is out of
- * line. (3) live counts the entries that are rows. (4) The heap's bytes are those of the entries
- * and the garbage.
+ *   (2) size <= BLOCK_BYTES_MAX; an entry over BLOCK_INLINE_MAX is out of line.
+ *   (3) live counts the entries that are rows.
+ *   (4) The heap's bytes are those of the entries and the garbage.
  *
  * Ownership: a block owns its block_outs; an operation that returns one gives it away.
  * Threads: the executor. */

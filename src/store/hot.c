@@ -9,10 +9,10 @@
 #include "base/banned.h"
 
 enum {
-    SWEEP_BLOCKS = 4,
+    SWEEP_BLOCKS = 4, /* of dead trees, a bucket */
     TIDY_TRASH_MIN = 4096,
-    TIDY_PART = 4, /* of the entries are trash: then each costs a few looks */
-};                 /* of dead trees, a bucket */
+    TIDY_PART = 4, /* a quarter of the entries: then each piece of trash costs a few looks */
+};
 
 struct hot_key {
     uint32_t slot;

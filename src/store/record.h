@@ -5,12 +5,15 @@
  *   4     length of the records that follow
  *   n     records
  * Record:
- *   1     kind (enum record_kind); bit 7: space and group key of the record before it, bit 6: of
- * the last one of the turn that had others; then the fields marked * are left out 1     * space v
- * * uvarint length of the group key g     * group key (a prefix for DROP_PREFIX, a name for
- * COUNTER_ADD) then  PUT: uvarint suffix length, suffix, uvarint value length, value DELETE:
- * uvarint suffix length, suffix DROP_GROUP, DROP_PREFIX: nothing COUNTER_ADD: uvarint of the zigzag
- * code of the delta
+ *   1     kind (enum record_kind); bit 7: space and group key of the record before it; bit 6: of
+ *         the last one of the turn that had others; with either the fields marked * are left out
+ *   1     * space
+ *   v     * uvarint length of the group key
+ *   g     * group key (a prefix for DROP_PREFIX, a name for COUNTER_ADD)
+ *   then  PUT: uvarint suffix length, suffix, uvarint value length, value
+ *         DELETE: uvarint suffix length, suffix
+ *         DROP_GROUP, DROP_PREFIX: nothing
+ *         COUNTER_ADD: uvarint of the zigzag code of the delta
  *
  * Ownership: decoded records borrow the body. Threads: any. */
 #pragma once
@@ -40,9 +43,8 @@ struct record {
 
 struct record_place { /* in a turn's body */
     size_t len;
-    /* of the records that name the group of the last record, and the last other one; SIZE_MAX: none
-     */
-    size_t group_offset, other_offset;
+    size_t group_offset; /* of the record that names the last record's group; SIZE_MAX: none */
+    size_t other_offset; /* of the one that names the last other group */
 };
 
 /* Writes the commits of a turn; the store keeps one a turn. */
