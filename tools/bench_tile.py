@@ -110,7 +110,7 @@ def thread_cpu_ns(server):
 def bench_ack(bench):
     count = 6000 if SHORT else 60000
     acks, ends = [], []
-    for n in range(1 if SHORT else 3):
+    for n in range(1 if SHORT else 5):
         plain = bench.run("sqlite_tile", "loop", bench.top / f"loop-{n}.db", count)["rate"]
         server = bench.terraced("--tile-sqlite", str(bench.top / f"shards-{n}"))
         begin = time.monotonic()
