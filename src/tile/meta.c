@@ -51,11 +51,11 @@ static enum rc kind_check(const struct tile_type *type, struct err *err)
     return RC_OK;
 }
 
-static enum rc row_decode(struct bytes row, uint64_t anchor, struct tile_meta_found *ret_found,
-                          struct err *err)
+static enum rc row_decode(const struct tile_type *type, struct bytes row, uint64_t anchor,
+                          struct tile_meta_found *ret_found, struct err *err)
 {
     if (row.len == 0 || row.ptr[0] >= TILE_STATUS_COUNT)
-        return err_set(err, RC_CORRUPT, "a stored set of metadata is damaged");
+        return tile__damaged(type, (struct tilekey){.packed = anchor}, "it has no status", err);
     *ret_found = (struct tile_meta_found){anchor, (enum tile_status)row.ptr[0], bytes_from(row, 1)};
     return RC_OK;
 }
@@ -65,7 +65,7 @@ static enum rc row_put(struct tile_type *type, uint64_t anchor, enum tile_status
 {
     struct buf *row = &type->tiles->row;
     uint8_t byte = (uint8_t)status;
-    buf_cut(row, 0);
+    buf_shrink(row, TILE_ROW_KEPT_BYTES);
     if (!buf_add(row, &byte, 1) || !buf_add_bytes(row, data))
         return err_set(err, RC_NOMEM, "could not allocate memory for a set of metadata");
     return tile__row_put(type, (struct tilekey){.packed = anchor}, buf_bytes(row), data.len, err);
@@ -80,7 +80,7 @@ enum rc tile_meta_get(struct tiles *tiles, struct tile_type *type, uint64_t pack
     enum rc rc = kind_check(type, err);
     if (rc == RC_OK)
         rc = tile__find(type, (struct tilekey){.packed = anchor}, &row, err);
-    return rc == RC_OK ? row_decode(row, anchor, ret_found, err) : rc;
+    return rc == RC_OK ? row_decode(type, row, anchor, ret_found, err) : rc;
 }
 
 enum rc tile_meta_set(struct tiles *tiles, struct tile_type *type, uint64_t packed,
@@ -91,8 +91,9 @@ enum rc tile_meta_set(struct tiles *tiles, struct tile_type *type, uint64_t pack
         return err_set(err, RC_TOO_BIG, "a set of metadata of %zu bytes is over the limit of %d",
                        data.len, TILE_DATA_BYTES_MAX);
     enum rc rc = tile_meta_get(tiles, type, packed, &found, err);
-    *ret_changed = rc == RC_NOT_FOUND || (rc == RC_OK && !bytes_eq(found.data, data));
-    if ((rc != RC_OK && rc != RC_NOT_FOUND) || !*ret_changed) /* (1) */
+    bool none = rc == RC_NOT_FOUND || rc == RC_CORRUPT; /* what is damaged is set again */
+    *ret_changed = none || (rc == RC_OK && !bytes_eq(found.data, data));
+    if ((rc != RC_OK && !none) || !*ret_changed) /* (1) */
         return rc;
     return row_put(type, tilekey_anchor(packed), TILE_PENDING, data, err);
 }

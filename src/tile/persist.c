@@ -27,8 +27,8 @@
 
 enum {
     BATCH_ENTRIES_MAX = 8192,
-    BATCH_BYTES_MAX = 32 * 1024 * 1024,
-    STEP_ENTRIES = 128, /* read or cleared in one commit */
+    BATCH_BYTES_MAX = 8 * 1024 * 1024, /* two are in memory; SQLite gains nothing by more */
+    STEP_ENTRIES = 128,                /* read or cleared in one commit */
     STEP_BYTES = 512 * 1024,
     RETRY_MS_MIN = 1000,
     RETRY_MS_MAX = 30 * 1000,

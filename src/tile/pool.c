@@ -1,5 +1,6 @@
 #include "tile/pool.h"
 
+#include <errno.h>
 #include <pthread.h>
 #include <stdio.h>
 #include <unistd.h>
@@ -180,7 +181,9 @@ void pool_free(struct pool *pool)
 
 /* ---- paths ---- */
 
-void pool_type_dir(const struct pool *pool, const struct shard_ops *ops, uint8_t type, char *to)
+/* "<dir>/<type>" */
+static void type_dir(const struct pool *pool, const struct shard_ops *ops, uint8_t type,
+                     char to[PATH_BYTES_MAX])
 {
     const char *dir = ops == &shard_sqlite_ops ? pool->options.sqlite_dir : pool->options.kv_dir;
     int len = snprintf(to, PATH_BYTES_MAX, "%s/%s", dir, pool->options.types[type].table.name);
@@ -192,7 +195,7 @@ static enum rc path_of(const struct pool *pool, const struct pool_key *key, char
 {
     CLEANUP(buf_done) struct buf rest;
     buf_init(&rest, 64);
-    pool_type_dir(pool, key->ops, key->type, to);
+    type_dir(pool, key->ops, key->type, to);
     size_t len = strlen(to);
     if (!tile_place_add(key->place, &rest) || len + 1 + rest.len >= PATH_BYTES_MAX)
         return err_set(err, RC_INVALID, "the directory of shards has too long a name");
@@ -202,13 +205,16 @@ static enum rc path_of(const struct pool *pool, const struct pool_key *key, char
     return RC_OK;
 }
 
-/* The directories above a file that is to be made; each is synced into the one above it. */
+/* Each directory that is made is synced into the one above it. */
 static enum rc dirs_make(const char *path, struct err *err)
 {
     struct files *files = (struct files *)&files_real;
-    char part[PATH_BYTES_MAX], above[PATH_BYTES_MAX] = "/";
-    for (size_t i = 1; path[i]; i++) {
-        if (path[i] != '/')
+    char part[PATH_BYTES_MAX], above[PATH_BYTES_MAX] = ".";
+    size_t len = strlen(path);
+    if (path[0] == '/')
+        above[0] = '/';
+    for (size_t i = 1; i <= len; i++) {
+        if (path[i] != '/' && path[i] != 0)
             continue;
         memcpy(part, path, i);
         part[i] = 0;
@@ -224,11 +230,57 @@ static enum rc dirs_make(const char *path, struct err *err)
     return RC_OK;
 }
 
+enum rc pool_dir_make(const char *dir, const char *type, struct err *err)
+{
+    char path[PATH_BYTES_MAX];
+    int len = snprintf(path, sizeof path, "%s/%s", dir, type);
+    if (len >= (int)sizeof path)
+        return err_set(err, RC_INVALID, "the directory of shards has too long a name");
+    return dirs_make(path, err);
+}
+
+static enum rc dir_look(const char *path, struct shard_file *ret_dir, struct err *err)
+{
+    struct stat stat_of;
+    if (stat(path, &stat_of) == 0) {
+        *ret_dir = shard_file_of(&stat_of);
+        return RC_OK;
+    }
+    if (errno == ENOENT)
+        return err_set(err, RC_IO,
+                       "the directory of shards \"%s\" is missing: its disk may not be mounted; "
+                       "make it only if its tiles are gone for good",
+                       path);
+    return err_set(err, RC_IO, "the directory of shards \"%s\" cannot be looked at: %s", path,
+                   strerror(errno));
+}
+
+enum rc pool_dir_look(const char *dir, const char *type, struct err *err)
+{
+    char path[PATH_BYTES_MAX];
+    struct shard_file ignored;
+    int len = snprintf(path, sizeof path, "%s/%s", dir, type);
+    ASSERT(len < (int)sizeof path);
+    return dir_look(path, &ignored, err);
+}
+
 static void dir_of(const char *path, char to[PATH_BYTES_MAX])
 {
     size_t len = (size_t)(strrchr(path, '/') - path);
     memcpy(to, path, len);
     to[len] = 0;
+}
+
+/* (6): nothing above it. */
+static enum rc folder_make(const char *path, struct err *err)
+{
+    struct files *files = (struct files *)&files_real;
+    char above[PATH_BYTES_MAX];
+    if (access(path, F_OK) == 0)
+        return RC_OK;
+    dir_of(path, above);
+    enum rc rc = files_make_dir(files, path, err);
+    return rc == RC_OK ? files_sync_dir(files, above, err) : rc;
 }
 
 static enum rc file_open_new(const struct pool *pool, const struct pool_key *key, const char *path,
@@ -237,13 +289,13 @@ static enum rc file_open_new(const struct pool *pool, const struct pool_key *key
 {
     const struct shard_table *table = &pool->options.types[key->type].table;
     bool is_new = access(path, F_OK) != 0;
-    enum rc rc = is_new ? dirs_make(path, err) : RC_OK;
+    char dir[PATH_BYTES_MAX];
+    dir_of(path, dir);
+    enum rc rc = is_new ? folder_make(dir, err) : RC_OK;
     if (rc == RC_OK)
         rc = key->ops->open(path, table, SHARD_WRITE, seen, ret_shard, err);
     if (rc != RC_OK || !is_new)
         return rc;
-    char dir[PATH_BYTES_MAX];
-    dir_of(path, dir);
     rc = files_sync_dir((struct files *)&files_real, dir, err);
     if (rc != RC_OK)
         key->ops->close(*ret_shard);
@@ -339,6 +391,29 @@ static uint64_t beside_inode(const struct shard_ops *ops, const char *path)
     return shard_file_look(beside, &file) ? file.inode : 0;
 }
 
+/* (6): that there is no file is believed only if the directory was there all the time. */
+static enum rc shard_open_at(struct pool *pool, const struct pool_key *key, enum shard_open how,
+                             const char *path, const struct shard_seen *seen,
+                             struct shard **ret_shard, struct err *err)
+{
+    char dir[PATH_BYTES_MAX];
+    struct shard_file before, after;
+    type_dir(pool, key->ops, key->type, dir);
+    enum rc rc = dir_look(dir, &before, err);
+    if (rc != RC_OK)
+        return rc;
+    if (how == SHARD_WRITE)
+        return file_open_new(pool, key, path, seen, ret_shard, err);
+    const struct shard_table *table = &pool->options.types[key->type].table;
+    rc = key->ops->open(path, table, SHARD_READ, seen, ret_shard, err);
+    if (rc != RC_NOT_FOUND)
+        return rc;
+    rc = dir_look(dir, &after, err);
+    if (rc == RC_OK && !shard_file_is_same(&before, &after))
+        return err_set(err, RC_BUSY, "the directory of shards \"%s\" was replaced meanwhile", dir);
+    return rc == RC_OK ? RC_NOT_FOUND : rc;
+}
+
 static enum rc entry_open(struct pool *pool, const struct pool_key *key, struct pool_entry *entry,
                           enum shard_open how, const char *path, struct err *err)
 {
@@ -351,9 +426,7 @@ static enum rc entry_open(struct pool *pool, const struct pool_key *key, struct 
         seen = kept->seen;
     pthread_mutex_unlock(&pool->lock);
     bool was = shard_file_look(path, &before);
-    enum rc rc = how == SHARD_WRITE ? file_open_new(pool, key, path, &seen, &shard, err)
-                                    : key->ops->open(path, &pool->options.types[key->type].table,
-                                                     SHARD_READ, &seen, &shard, err);
+    enum rc rc = shard_open_at(pool, key, how, path, &seen, &shard, err);
     if (rc != RC_OK)
         return rc;
     if (!shard_file_look(path, &entry->file) ||

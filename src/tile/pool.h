@@ -11,6 +11,8 @@
  *   (4) A file gets another name while no handle of it is open.
  *   (5) A handle is used while its file is the one at its path, and has not been changed by others
  *       without being looked through: otherwise it is closed and opened anew.
+ *   (6) The directory of a type, "<dir>/<type>", is made before the first tile is persisted, and
+ *       never again: where it is missing its disk is, and that is an error, not a lack of tiles.
  *
  * Threads: any but the executor. */
 #pragma once
@@ -52,5 +54,7 @@ enum rc pool_prove(struct pool *pool, const struct pool_key *key, struct err *er
 /* The same, then renames the file. *ret_path (PATH_BYTES_MAX) is where it is now. */
 enum rc pool_set_aside(struct pool *pool, const struct pool_key *key, char *ret_path,
                        struct err *err) NODISCARD;
-/* "<dir>/<type>"; into PATH_BYTES_MAX. */
-void pool_type_dir(const struct pool *pool, const struct shard_ops *ops, uint8_t type, char *to);
+/* Before there is a pool; on any thread. (6): made for good when it returns. */
+enum rc pool_dir_make(const char *dir, const char *type, struct err *err) NODISCARD;
+/* RC_IO: it is missing, or cannot be looked at. */
+enum rc pool_dir_look(const char *dir, const char *type, struct err *err) NODISCARD;

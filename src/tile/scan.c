@@ -9,6 +9,7 @@
  *   (2) Marks are read before shards: what is persisted and cleared in between is in both, and
  *       counts once.
  *   (3) A page is whole up to its last key; the next one begins behind it. */
+#include <stdio.h>
 #include <stdlib.h>
 
 #include "base/mem.h"
@@ -150,15 +151,16 @@ static enum rc mark_add(struct tile_scan *scan, struct tilekey key, struct bytes
     struct scan_mark one = {.row.key = key};
     struct tile_mark mark;
     struct bytes row;
-    enum rc rc = tile__mark_decode(value, &mark, err);
+    struct err why = {0};
+    enum rc rc = tile__mark_decode(value, &mark, &why);
     if (rc != RC_OK)
-        return rc;
+        return tile__damaged(type, key, why.text, err);
     one.removed = mark.op == TILE_MARK_DEL;
     one.row.bytes = mark.bytes;
     if (type->kind == TILE_META && !one.removed) {
         rc = store_get(scan->tiles->store, tile__rows(type), suffix, &row, err);
         if (rc == RC_NOT_FOUND || (rc == RC_OK && row.len == 0))
-            return err_set(err, RC_CORRUPT, "a set of metadata is marked, but it is not there");
+            return tile__damaged(type, key, "it is marked, but it is not there", err);
         if (rc != RC_OK)
             return rc;
         one.row.status = row.ptr[0];
@@ -171,6 +173,16 @@ static enum rc mark_add(struct tile_scan *scan, struct tilekey key, struct bytes
     return RC_OK;
 }
 
+/* It is somewhere in the range, and of a tile that nobody can name. */
+static enum rc key_error(const struct tile_type *type, struct bytes suffix, struct err *err)
+{
+    char hex[2 * TILEKEY_TM_BYTES + 1] = "";
+    for (size_t i = 0; i < suffix.len && i < TILEKEY_TM_BYTES; i++)
+        (void)snprintf(hex + 2 * i, 3, "%02x", suffix.ptr[i]);
+    return err_set(err, RC_CORRUPT, "a mark of type %s has a key that is no tilekey: %s",
+                   type->name, hex);
+}
+
 /* A step of them, behind those that are known. */
 static enum rc marks_read(struct tile_scan *scan, struct err *err)
 {
@@ -181,20 +193,20 @@ static enum rc marks_read(struct tile_scan *scan, struct err *err)
     struct bytes suffix, value;
     if (scan->mark_count > 0)
         key = key_after(scan->mark[scan->mark_count - 1].row.key, tm);
-    struct tile_suffix from = tile__suffix(type, key);
+    struct tile_suffix from = tile__suffix(type, key), to = tile__suffix(type, scan->to);
     store_walk_init(&walk, scan->tiles->store, tile__marks(type), false);
     enum rc rc = store_walk_seek(&walk, tile__suffix_bytes(&from), err);
     for (size_t n = 0; rc == RC_OK && n < MARKS_A_COMMIT && scan->mark_count < MARKS_MAX; n++) {
         rc = store_walk_next(&walk, &suffix, &value, err);
-        if (rc == RC_OK && !tilekey_get(suffix, tm, &key))
-            return err_set(err, RC_CORRUPT, "the key of a mark is damaged");
-        if (rc == RC_NOT_FOUND || (rc == RC_OK && tilekey_cmp(key, scan->to) > 0)) { /* (1) */
+        if (rc == RC_NOT_FOUND ||
+            (rc == RC_OK && bytes_cmp(suffix, tile__suffix_bytes(&to)) > 0)) { /* (1) */
             scan->marks_over = true;
             scan->end = scan->to;
             return RC_OK;
         }
         if (rc == RC_OK)
-            rc = mark_add(scan, key, suffix, value, err);
+            rc = tilekey_get(suffix, tm, &key) ? mark_add(scan, key, suffix, value, err)
+                                               : key_error(type, suffix, err);
     }
     if (rc == RC_OK && scan->mark_count == MARKS_MAX) {
         scan->marks_over = true;

@@ -11,7 +11,6 @@
 #include "base/banned.h"
 
 enum {
-    ROW_KEPT_BYTES = 64 * 1024,
     ROW_BYTES_MAX = TILE_HEADER_BYTES_MAX + TILE_DATA_BYTES_MAX,
     READERS = 2,
 };
@@ -193,11 +192,13 @@ enum rc tile__row_find(struct tile_type *type, struct tilekey key, struct bytes 
         return RC_COLD; /* a shard may have been set aside since */
     if (rc != RC_OK)    /* without a mark the shards have what a row that was to be cleared has */
         return rc;
-    rc = tile__mark_decode(value, &mark, err);
-    if (rc == RC_OK && mark.op == TILE_MARK_SET)
-        return cold ? RC_COLD : err_set(err, RC_CORRUPT, "a tile is marked, but it is not there");
+    struct err why = {0};
+    if (tile__mark_decode(value, &mark, &why) != RC_OK)
+        return tile__damaged(type, key, why.text, err);
+    if (mark.op == TILE_MARK_SET)
+        return cold ? RC_COLD : tile__damaged(type, key, "it is marked, but it is not there", err);
     *ret_gone = true;
-    return rc == RC_OK ? RC_NOT_FOUND : rc;
+    return RC_NOT_FOUND;
 }
 
 enum rc tile__find(struct tile_type *type, struct tilekey key, struct bytes *ret_row,
@@ -241,20 +242,20 @@ enum rc tile_set(struct tiles *tiles, struct tile_type *type, struct tilekey key
     if (value->data.len > TILE_DATA_BYTES_MAX)
         return err_set(err, RC_TOO_BIG, "a tile of %zu bytes is over the limit of %d",
                        value->data.len, TILE_DATA_BYTES_MAX);
-    buf_shrink(row, ROW_KEPT_BYTES);
+    buf_shrink(row, TILE_ROW_KEPT_BYTES);
     if (!buf_add(row, header, tile_header_put(value, header)) || !buf_add_bytes(row, value->data))
         return err_set(err, RC_NOMEM, "could not allocate memory for a tile");
     return tile__row_put(type, key, buf_bytes(row), value->data.len, err);
 }
 
-static enum rc found_decode(struct bytes row, struct tilekey key, struct tile_found *ret_found,
-                            struct err *err)
+static enum rc found_decode(const struct tile_type *type, struct bytes row, struct tilekey key,
+                            struct tile_found *ret_found, struct err *err)
 {
     ret_found->key = key;
     ret_found->row = row;
     if (LIKELY(tile_value_decode(row, &ret_found->value, err) == RC_OK))
         return RC_OK;
-    return err_set(err, RC_CORRUPT, "a stored tile has no header");
+    return tile__damaged(type, key, "it has no header", err);
 }
 
 enum rc tile_get(struct tiles *tiles, struct tile_type *type, struct tilekey key,
@@ -265,7 +266,7 @@ enum rc tile_get(struct tiles *tiles, struct tile_type *type, struct tilekey key
     enum rc rc = kind_check(type, err);
     if (rc == RC_OK)
         rc = tile__find(type, key, &row, err);
-    return rc == RC_OK ? found_decode(row, key, ret_found, err) : rc;
+    return rc == RC_OK ? found_decode(type, row, key, ret_found, err) : rc;
 }
 
 enum rc tile_exists(struct tiles *tiles, struct tile_type *type, struct tilekey key,
@@ -393,14 +394,14 @@ enum rc tile_get_at(struct tiles *tiles, struct tile_type *type, struct tilekey 
     if (in_store != RC_OK && in_store != RC_NOT_FOUND)
         return in_store;
     if (type->shards == 0 || (in_store == RC_OK && there.ms == key.ms))
-        return in_store == RC_OK ? found_decode(row, there, ret_found, err) : in_store;
+        return in_store == RC_OK ? found_decode(type, row, there, ret_found, err) : in_store;
     enum rc rc = shard_at(type, key, &answer, err);
     if (rc != RC_OK && rc != RC_NOT_FOUND)
         return rc;
     if (rc == RC_OK && (in_store != RC_OK || answer.key.ms > there.ms))
-        return found_decode(answer.row, answer.key, ret_found, err);
+        return found_decode(type, answer.row, answer.key, ret_found, err);
     if (in_store != RC_OK)
         return RC_NOT_FOUND;
     rc = row_at(type, key, &row, &there, err); /* the look at a mark may have moved it */
-    return rc == RC_OK ? found_decode(row, there, ret_found, err) : rc;
+    return rc == RC_OK ? found_decode(type, row, there, ret_found, err) : rc;
 }

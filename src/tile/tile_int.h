@@ -4,8 +4,9 @@
  *   tile      type  packed key [‖ ms]    uvarint epoch ‖ uvarint provider ‖ data
  *   tilemark  type  packed key [‖ ms]    op(1) ‖ version(8) ‖ uvarint bytes of data
  *   tilemeta  type  packed key           status(1) ‖ data
- *   tilemeta  "."   't' ‖ type           db(4) ‖ kind(1) ‖ kinds of shards that have everything,
- *                                        and 0x80: it had shards once, marks may be of removals(1)
+ *   tilemeta  "."   't' ‖ type           db(4) ‖ kind(1) ‖ bits(1): kinds of shards that have
+ *                                        everything; 16 times those whose directory was made;
+ *                                        0x80: it had shards once, marks may be of removals
  *   tilemeta  "."   'p' ‖ provider(8)    text
  * A mark says that the shards do not have what the store has; its version is the LSN of the commit
  * that wrote it. */
@@ -25,7 +26,10 @@ struct tile_mark {
     uint64_t bytes; /* of data */
 };
 
-enum { TILE_MARK_BYTES_MAX = 1 + 8 + UVARINT_BYTES_MAX };
+enum {
+    TILE_MARK_BYTES_MAX = 1 + 8 + UVARINT_BYTES_MAX,
+    TILE_ROW_KEPT_BYTES = 64 * 1024, /* of the row in construction, between two */
+};
 
 enum tile_shards { /* kinds of shards; on disk as bits: append, never renumber */
                    TILE_SHARDS_SQLITE = 1,
@@ -42,6 +46,7 @@ struct tile_type {
      * first of them. */
     uint8_t complete;
     uint8_t stored_complete; /* as the binding says; 0: nothing was persisted */
+    uint8_t made;            /* kinds whose directory is, or was once */
     bool removals;           /* it has or had shards: some marks may be of removals */
     bool stored;             /* the binding is, and is right */
     bool bound;              /* it was there before this start */
@@ -125,6 +130,10 @@ enum rc tiles__types_parse(struct tiles *tiles, struct err *err) NODISCARD;
 enum rc tiles__types_bind(struct tiles *tiles, struct err *err) NODISCARD; /* runs turns */
 /* Inside a commit: that these kinds of shards have everything. */
 enum rc tile__binding_put(struct tile_type *type, uint8_t complete, struct err *err) NODISCARD;
+
+/* RC_CORRUPT, with the name of the tile. Setting it again repairs it. */
+enum rc tile__damaged(const struct tile_type *type, struct tilekey key, const char *why,
+                      struct err *err);
 
 /* mark.c */
 size_t tile__mark_put(const struct tile_mark *mark, uint8_t to[TILE_MARK_BYTES_MAX]);

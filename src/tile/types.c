@@ -5,15 +5,26 @@
  *   (2) A binding is stored before the first command runs, and only for a database without ordinary
  *       keys that are tilekeys: they would be hidden.
  *   (3) Tiles that were persisted can be read: one of the kinds of shards that have everything is
- *       configured. A kind that is left out does not have everything any more. */
+ *       configured. A kind that is left out does not have everything any more.
+ *   (4) The directory of a type is made, and that is stored, before anything is persisted into it:
+ *       pool.h, (6). */
 #include <stdio.h>
 
+#include "base/log.h"
 #include "tile/tile_int.h"
 #include "types/scan_keys.h"
 
 #include "base/banned.h"
 
-enum { BINDING_BYTES = 6, BINDING_TAG = 't', BINDING_REMOVALS = 0x80 };
+enum {
+    BINDING_BYTES = 6,
+    BINDING_TAG = 't',
+    /* bits of its last byte */
+    BINDING_SHARDS = TILE_SHARDS_SQLITE | TILE_SHARDS_KV,
+    BINDING_MADE_SHIFT = 4,
+    BINDING_MADE = BINDING_SHARDS << BINDING_MADE_SHIFT,
+    BINDING_REMOVALS = 0x80,
+};
 
 /* ---- tile-types ---- */
 
@@ -123,6 +134,7 @@ struct binding {
     uint32_t db;
     uint8_t kind;
     uint8_t complete;
+    uint8_t made;
     bool removals;
 };
 
@@ -138,9 +150,14 @@ static enum rc binding_decode(struct bytes bytes, struct binding *ret_binding, s
 {
     if (bytes.len != BINDING_BYTES)
         return err_set(err, RC_CORRUPT, "the stored binding of a tile type is damaged");
-    *ret_binding = (struct binding){be32_get(bytes.ptr), bytes.ptr[4],
-                                    bytes.ptr[5] & (uint8_t)~BINDING_REMOVALS,
-                                    bytes.ptr[5] & BINDING_REMOVALS};
+    uint8_t bits = bytes.ptr[5];
+    if (bits & ~(BINDING_SHARDS | BINDING_MADE | BINDING_REMOVALS))
+        return err_set(err, RC_VERSION, "the stored binding of a tile type is of a later version");
+    *ret_binding = (struct binding){.db = be32_get(bytes.ptr),
+                                    .kind = bytes.ptr[4],
+                                    .complete = bits & BINDING_SHARDS,
+                                    .made = (bits & BINDING_MADE) >> BINDING_MADE_SHIFT,
+                                    .removals = bits & BINDING_REMOVALS};
     return RC_OK;
 }
 
@@ -151,7 +168,8 @@ enum rc tile__binding_put(struct tile_type *type, uint8_t complete, struct err *
     memcpy(suffix + 1, type->name, type->name_len);
     be32_put(value, type->db);
     value[4] = (uint8_t)type->kind;
-    value[5] = complete | (type->removals ? BINDING_REMOVALS : 0);
+    value[5] = (uint8_t)(complete | type->made << BINDING_MADE_SHIFT |
+                         (type->removals ? BINDING_REMOVALS : 0));
     return store_put(type->tiles->store, tile__own(type->tiles),
                      bytes_of(suffix, 1 + (size_t)type->name_len), bytes_of(value, sizeof value),
                      err);
@@ -188,7 +206,8 @@ static enum rc has_tiles(struct tiles *tiles, struct bytes name, bool *ret_has, 
 static enum rc shards_check(struct tile_type *type, const struct binding *binding, struct err *err)
 {
     type->removals = type->removals || binding->removals;
-    type->stored = type->removals == binding->removals;
+    type->made = (binding->made | binding->complete) & type->shards;
+    type->stored = type->removals == binding->removals && type->made == binding->made;
     type->stored_complete = binding->complete;
     if (binding->complete == 0)
         return RC_OK;
@@ -271,6 +290,64 @@ static enum rc keys_check(const struct tile_type *type, struct err *err)
                    type->name, type->db, (int)hidden.len, hidden.name);
 }
 
+static const struct {
+    enum tile_shards bit;
+    const char *option;
+} kinds[] = {{TILE_SHARDS_SQLITE, "tile-sqlite"}, {TILE_SHARDS_KV, "tile-kv"}};
+
+static const char *dir_of(const struct tiles *tiles, enum tile_shards bit)
+{
+    return bit == TILE_SHARDS_SQLITE ? tiles->options.sqlite_dir : tiles->options.kv_dir;
+}
+
+/* Something may have been persisted there. */
+static bool has_dir(const struct tile_type *type, enum tile_shards bit)
+{
+    return type->stored_complete != 0 && (type->made & bit);
+}
+
+/* A directory that should be there is not: what is there now is where its disk is mounted. */
+static bool is_away(const struct tiles *tiles, enum tile_shards bit)
+{
+    for (size_t i = 0; i < tiles->type_count; i++) {
+        const struct tile_type *type = &tiles->type[i];
+        struct err ignored = {0};
+        if ((type->shards & bit) && has_dir(type, bit) &&
+            pool_dir_look(dir_of(tiles, bit), type->name, &ignored) != RC_OK)
+            return true;
+    }
+    return false;
+}
+
+/* (4) */
+static enum rc dirs_make(struct tile_type *type, struct err *err)
+{
+    for (size_t i = 0; i < ARRAY_LEN(kinds); i++) {
+        enum tile_shards bit = kinds[i].bit;
+        struct err why = {0};
+        if (!(type->shards & bit) || has_dir(type, bit) || is_away(type->tiles, bit))
+            continue;
+        enum rc rc = pool_dir_make(dir_of(type->tiles, bit), type->name, &why);
+        if (rc != RC_OK)
+            return err_set(err, rc, "%s: %s", kinds[i].option, why.text);
+        type->stored = type->stored && (type->made & bit);
+        type->made |= (uint8_t)bit;
+    }
+    return RC_OK;
+}
+
+/* Others can be served without them: commands that need them answer an error. */
+static void dirs_look(const struct tile_type *type)
+{
+    for (size_t i = 0; i < ARRAY_LEN(kinds); i++) {
+        struct err err = {0};
+        if ((type->shards & kinds[i].bit) &&
+            pool_dir_look(dir_of(type->tiles, kinds[i].bit), type->name, &err) != RC_OK)
+            log_warn("tile: %s: no tile of type %s is read from it or persisted into it until then",
+                     err.text, type->name);
+    }
+}
+
 static enum rc bind_run(struct task *task, struct store *store, struct err *err)
 {
     struct tiles *tiles = ((struct bind_job *)task)->tiles;
@@ -285,6 +362,8 @@ static enum rc bind_run(struct task *task, struct store *store, struct err *err)
         cold = cold || rc == RC_COLD;
         if (rc == RC_COLD)
             rc = RC_OK;
+        if (rc == RC_OK)
+            rc = dirs_make(type, err);
         if (rc == RC_OK && !type->stored) /* (2) */
             rc = tile__binding_put(type, type->stored_complete ? type->complete : 0, err);
     }
@@ -308,9 +387,13 @@ enum rc tiles__types_bind(struct tiles *tiles, struct err *err)
     task_start(tiles->options.tasks, &job.task);
     while (!job.over)
         tasks_turn(tiles->options.tasks);
-    if (job.rc != RC_OK)
+    if (job.rc != RC_OK) {
         *err = job.err;
-    return job.rc;
+        return job.rc;
+    }
+    for (size_t i = 0; i < tiles->type_count; i++)
+        dirs_look(&tiles->type[i]);
+    return RC_OK;
 }
 
 /* ---- looking ---- */
@@ -360,4 +443,13 @@ enum rc tile_key_parse(const struct tile_type *type, struct bytes text, struct t
 size_t tile_key_print(const struct tile_type *type, struct tilekey key, char to[TILEKEY_TEXT_BYTES])
 {
     return type->kind == TILE_TM ? tilekey_print_tm(key, to) : tilekey_print(key.packed, to);
+}
+
+enum rc tile__damaged(const struct tile_type *type, struct tilekey key, const char *why,
+                      struct err *err)
+{
+    char text[TILEKEY_TEXT_BYTES];
+    int len = (int)tile_key_print(type, key, text);
+    return err_set(err, RC_CORRUPT, "the tile \"%.*s\" of type %s is damaged, set it again: %s",
+                   len, text, type->name, why);
 }

@@ -1,12 +1,18 @@
 #include "tile/worker.h"
 
 #include <pthread.h>
+#include <sys/resource.h>
+#include <unistd.h>
 
 #include "base/mem.h"
 
 #include "base/banned.h"
 
-enum { READERS_MAX = 16, TAKE_MAX = 32 };
+enum {
+    READERS_MAX = 16,
+    TAKE_MAX = 32,
+    WRITER_NICE = 10, /* as the flusher: nobody waits for it while it keeps up */
+};
 
 struct work_list {
     struct tile_work *first, *last;
@@ -75,6 +81,7 @@ static void worker_loop(struct workers *workers, enum tile_worker kind)
 
 static void *writer_run(void *arg)
 {
+    setpriority(PRIO_PROCESS, (id_t)gettid(), WRITER_NICE); /* where it is refused: as it is */
     worker_loop(arg, TILE_WRITER);
     return NULL;
 }

@@ -66,8 +66,11 @@ def test_what_is_persisted_after_a_shard_was_removed_is_in_a_new_one(begin, dirs
     tile(client, "SYNC")
     assert keys_of(path, kind) == {pack("1")}
     assert tile(client, "GET", "imagery", "1") == b"new"
-    shutil.rmtree(dirs[kind])
+    shutil.rmtree(path.parent)
     tile(client, "SET", "imagery", "2", "newer")
+    with pytest.raises(redis.ResponseError, match="imagery\" is missing"):
+        tile(client, "SYNC")
+    path.parent.mkdir()  # whoever makes it says that the old tiles are gone for good
     tile(client, "SYNC")
     assert keys_of(path, kind) == {pack("2")}
 

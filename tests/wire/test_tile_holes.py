@@ -9,6 +9,7 @@ import threading
 import pytest
 import redis
 
+from conftest import start_refused
 from tilekit import headered, lmdb_rows, pack, sqlite_rows, stats
 
 
@@ -360,6 +361,95 @@ def disk(dirs):
         dirs[kind] = path / kind
     yield path
     subprocess.run(["umount", "-l", str(path)], check=False)
+
+
+class Mount:
+    """A disk that comes and goes, for the shards of both kinds."""
+
+    def __init__(self, top):
+        self.content, self.point = top / "content", top / "point"
+        self.content.mkdir()
+        self.point.mkdir()
+        self.is_there = False
+
+    def come(self):
+        command = ["mount", "--bind", str(self.content), str(self.point)]
+        self.is_there = subprocess.run(command, capture_output=True).returncode == 0
+        return self.is_there
+
+    def go(self):
+        """Whoever has files open keeps them, as when a cable is pulled or a server of files goes away."""
+        if self.is_there:
+            subprocess.run(["umount", "-l", str(self.point)], check=True)
+        self.is_there = False
+
+
+@pytest.fixture
+def mount(dirs):
+    mount = Mount(dirs["sqlite"].parent)
+    if not mount.come():
+        pytest.skip("nothing can be mounted here")
+    for kind in dirs:
+        dirs[kind] = mount.point / kind
+    yield mount
+    mount.go()
+
+
+@pytest.mark.parametrize("kind", ["sqlite", "kv"])
+@pytest.mark.parametrize("when", ["at start", "while running"])
+def test_a_disk_that_is_not_mounted_is_an_error_no_lack_of_tiles_and_is_not_written_beside(begin, mount, kind, when):
+    server = begin(kind)
+    client = server.client()
+    tiles = {"3": b"first", "0123012301230": b"deep"}
+    for key, data in tiles.items():
+        tile(client, "SET", "imagery", key, data)
+    tile(client, "SYNC")
+    if when == "at start":
+        server.stop()
+        mount.go()
+        client = begin(kind).client()
+    else:
+        assert tile(client, "MGET", "imagery", "33", "0123012301231") == [None, None]  # all handles are open
+        mount.go()
+    for words in (["GET", "imagery", "3"], ["GET", "imagery", "0123012301230"], ["EXISTS", "imagery", "1"],
+                  ["DEL", "imagery", "3"], ["RANGE", "imagery", ""], ["COUNT", "imagery", ""], ["DROP", "imagery", "3"]):
+        with pytest.raises(redis.ResponseError, match="imagery\" is missing"):
+            tile(client, *words)
+    assert tile(client, "SET", "imagery", "2", "new") == b"OK"
+    with pytest.raises(redis.ResponseError, match="imagery\" is missing"):
+        tile(client, "SYNC")
+    assert tile(client, "GET", "imagery", "2") == b"new"
+    assert list(mount.point.iterdir()) == []
+    assert mount.come()
+    tile(client, "SYNC")
+    assert tile(client, "MGET", "imagery", *tiles, "2", "1") == [*tiles.values(), b"new", None]
+    assert tile(client, "COUNT", "imagery", "") == 3 and stats(client)["trouble"] == b""
+
+
+def test_a_kind_that_was_added_later_is_not_written_beside_its_disk_either(begin, mount):
+    server = begin("sqlite")
+    tile(server.client(), "SET", "imagery", "3", "first")
+    server.stop()
+    server = begin("sqlite", "kv")
+    tile(server.client(), "SET", "imagery", "0", "both")
+    server.stop()
+    kv = mount.content / "kv"
+    kv.rename(mount.content / "elsewhere")
+    client = begin("sqlite", "kv").client()
+    tile(client, "SET", "imagery", "1", "new")
+    with pytest.raises(redis.ResponseError, match="kv/imagery\" is missing"):
+        tile(client, "SYNC")
+    assert not kv.exists() and tile(client, "MGET", "imagery", "0", "1", "3") == [b"both", b"new", b"first"]
+    (mount.content / "elsewhere").rename(kv)
+    tile(client, "SYNC")
+    assert lmdb_rows(kv / "imagery" / "base.g3db", "imagery") == {pack("0"): headered(b"both"), pack("1"): headered(b"new")}
+
+
+def test_a_directory_that_cannot_be_made_is_told_at_the_first_start(tmp_path):
+    file = tmp_path / "file"
+    file.write_text("")
+    said = start_refused(tmp_path / "data", "--tile-types", "imagery=1", "--tile-sqlite", str(file / "shards"))
+    assert "tile-sqlite" in said and str(file) in said
 
 
 @pytest.mark.parametrize("kind", ["sqlite", "kv"])

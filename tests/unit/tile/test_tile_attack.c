@@ -28,7 +28,7 @@ static void wake_nobody(void *arg)
 
 static void fix_init(struct fix *fix)
 {
-    static const char *const types[] = {"imagery=0", "tm=1"};
+    static const char *const types[] = {"imagery=0", "tm=1", "q2=2"};
     struct ns *ns;
     *fix = (struct fix){.sim = file_sim_new(), .memory = engine_memory_new()};
     clock_init_manual(&fix->clock, 1700000000000);
@@ -46,6 +46,7 @@ static void fix_init(struct fix *fix)
     kv_init(&fix->kv, fix->store, &fix->clock);
     ASSERT_OK(kv_ns_open(&fix->kv, 0, BYTES("a"), &ns, &fix->err), &fix->err);
     ASSERT_OK(kv_ns_open(&fix->kv, 1, BYTES("b"), &ns, &fix->err), &fix->err);
+    ASSERT_OK(kv_ns_open(&fix->kv, 2, BYTES("c"), &ns, &fix->err), &fix->err);
     fix->tasks = tasks_new(&(struct tasks_options){.store = fix->store, .clock = &fix->clock});
     ASSERT_OK(tiles_open(&(struct tiles_options){.kv = &fix->kv,
                                                  .tasks = fix->tasks,
@@ -264,14 +265,20 @@ TEST(the_newest_not_after_is_never_one_that_was_deleted_meanwhile)
 struct raw { /* a row of the store, past the model */
     struct task task;
     uint32_t prefix;
-    struct bytes suffix, value;
+    struct bytes type, suffix, value;
+    bool sets; /* of metadata, as a command does */
+    struct tiles *tiles;
     bool over;
 };
 
 static enum rc raw_run(struct task *task, struct store *store, struct err *err)
 {
     struct raw *raw = (struct raw *)task;
-    struct store_group group = {.prefix = raw->prefix, .key = BYTES("imagery")};
+    struct store_group group = {.prefix = raw->prefix, .key = raw->type};
+    bool changed;
+    if (raw->sets)
+        return tile_meta_set(raw->tiles, tiles_type(raw->tiles, raw->type),
+                             be64_get(raw->suffix.ptr), raw->value, &changed, err);
     return store_put(store, group, raw->suffix, raw->value, err);
 }
 
@@ -282,13 +289,19 @@ static void raw_done(struct task *task, enum rc rc, const struct err *err)
     ((struct raw *)task)->over = true;
 }
 
-static void raw_put(struct fix *fix, uint8_t space, struct bytes suffix, struct bytes value)
+static void raw_do(struct fix *fix, uint8_t space, struct raw raw)
 {
-    struct raw raw = {.task = {.run = raw_run, .done = raw_done}, .suffix = suffix, .value = value};
+    raw.task = (struct task){.run = raw_run, .done = raw_done};
+    raw.tiles = fix->tiles;
     ASSERT_OK(store_prefix(fix->store, space, BYTES(""), &raw.prefix, &fix->err), &fix->err);
     task_start(fix->tasks, &raw.task);
     while (!raw.over)
         turn(fix);
+}
+
+static void raw_put(struct fix *fix, uint8_t space, struct bytes suffix, struct bytes value)
+{
+    raw_do(fix, space, (struct raw){.type = BYTES("imagery"), .suffix = suffix, .value = value});
 }
 
 static struct tilekey key_of(const char *text)
@@ -348,6 +361,92 @@ TEST(a_damaged_mark_or_row_is_passed_over_and_told_and_all_others_are_persisted)
     tiles_stats(fix.tiles, &stats);
     ASSERT_EQ(stats.persisted, 4);
     ASSERT_EQ(stats.damaged, 301);
+    fix_done(&fix);
+}
+
+/* ---- ranges over what is damaged ---- */
+
+struct range {
+    struct task task;
+    struct tile_scan *scan;
+    bool over;
+    enum rc rc;
+    struct err err;
+};
+
+static enum rc range_run(struct task *task, struct store *store, struct err *err)
+{
+    (void)store;
+    return tile_scan_step(((struct range *)task)->scan, task, err);
+}
+
+static void range_done(struct task *task, enum rc rc, const struct err *err)
+{
+    struct range *range = (struct range *)task;
+    range->over = true;
+    range->rc = rc;
+    range->err = *err;
+}
+
+static struct range range_do(struct fix *fix, const char *root, bool counting)
+{
+    struct range range = {.task = {.run = range_run, .done = range_done}};
+    struct tile_scan_options options = {.type = tiles_type(fix->tiles, BYTES("imagery")),
+                                        .root = key_of(root).packed,
+                                        .level_to = TILE_LEVEL_MAX,
+                                        .ms_to = TILE_MS_MAX,
+                                        .count_max = 10,
+                                        .status = -1,
+                                        .counting = counting};
+    range.scan = tile_scan_new(fix->tiles, &options);
+    task_start(fix->tasks, &range.task);
+    while (!range.over)
+        turn(fix);
+    tile_scan_free(range.scan);
+    return range;
+}
+
+TEST(a_range_over_a_damaged_mark_names_its_tile_and_others_do_not_meet_it)
+{
+    struct fix fix;
+    uint8_t bytes[TILEKEY_TM_BYTES];
+    fix_init(&fix);
+    tile_put(&fix, "0", "first");
+    tile_put(&fix, "213", "last");
+    raw_put(&fix, SPACE_TILEMARK, packed_of("21", bytes), BYTES("no mark"));
+    raw_put(&fix, SPACE_TILEMARK, BYTES("\xff\xee"), BYTES("no key"));
+    for (int counting = 0; counting < 2; counting++) {
+        struct range range = range_do(&fix, "2", counting);
+        ASSERT_RC(range.rc, RC_CORRUPT);
+        ASSERT_TRUE(strstr(range.err.text, "the tile \"21\" of type imagery") != NULL);
+        range = range_do(&fix, "3", counting);
+        ASSERT_RC(range.rc, RC_CORRUPT);
+        ASSERT_TRUE(strstr(range.err.text, "type imagery") != NULL);
+        ASSERT_TRUE(strstr(range.err.text, "ffee") != NULL);
+        ASSERT_RC(range_do(&fix, "0", counting).rc, RC_OK);
+        ASSERT_RC(range_do(&fix, "213", counting).rc, RC_OK);
+    }
+    tile_put(&fix, "21", "again");
+    ASSERT_RC(range_do(&fix, "2", false).rc, RC_OK);
+    fix_done(&fix);
+}
+
+TEST(a_damaged_set_of_metadata_is_repaired_by_setting_it_again)
+{
+    struct fix fix;
+    struct tiles_stats stats;
+    uint8_t bytes[TILEKEY_TM_BYTES];
+    struct raw row = {.type = BYTES("q2"), .suffix = packed_of("0123", bytes)};
+    fix_init(&fix);
+    row.value = BYTES("\x09 no status");
+    raw_do(&fix, SPACE_TILEMETA, row);
+    row.value = BYTES("data");
+    row.sets = true;
+    raw_do(&fix, SPACE_TILEMETA, row);
+    persist_all(&fix);
+    tiles_stats(fix.tiles, &stats);
+    ASSERT_EQ(stats.persisted, 1);
+    ASSERT_EQ(stats.damaged, 0);
     fix_done(&fix);
 }
 
