@@ -22,7 +22,6 @@ struct land_rule {
     struct landing *landing;
     struct rule_spec *spec;
     struct ns *ns;
-    bool is_own; /* no rule: stands for landing's own keys */
     bool from_config;
     struct lander *lander;
     struct worker *lifter;
@@ -68,7 +67,6 @@ struct landing {
     struct kv *kv;
     struct dirty dirty;
     uint64_t snapshots[LAND_TABLES_MAX]; /* of each dirty table, whatever its database */
-    struct land_rule own;
     struct land_rule *rules;
     struct land_rule *leaving; /* deleted, and not freed: a thread waits for its database */
     uint8_t token[LAND_TOKEN_BYTES];
@@ -94,6 +92,17 @@ struct landing {
     uint64_t *alone;            /* entries that no rule takes, by database, when last counted */
     size_t alone_count;
 };
+
+/* Keys of landing itself, and of models that have their own, belong to no rule, whatever its
+ * pattern. */
+static inline bool landing__is_own(struct bytes key)
+{
+    return bytes_start_with(key, BYTES(LAND_OWN_PREFIX));
+}
+static inline bool landing__is_reserved(const struct landing *landing, struct bytes key)
+{
+    return landing__is_own(key) || kv_owns(landing->kv, key);
+}
 
 /* Around each attempt of a job of ours, which is a task's run(). Nothing is lifted for it. */
 void landing__enter(struct landing *landing);

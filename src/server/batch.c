@@ -180,6 +180,7 @@ static void batch_prefetch_rows(struct server *server)
         if (flags & CMD_TILE2) {
             count += tile_row_of(server->tiles, call->argv[1], call->argv[2], member[count],
                                  &row[count]);
+            last = NULL;
             continue;
         }
         if (last && call->conn->ns == last->conn->ns && bytes_eq(call->argv[1], last->argv[1]))
