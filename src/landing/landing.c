@@ -55,6 +55,27 @@ enum rc landing__key_find(struct ns *ns, struct bytes name, struct key *ret_key,
     return rc;
 }
 
+enum rc landing__rows_walk(struct land_rows *rows, const struct key *key, land_row_fn *fn,
+                           void *arg, struct err *err)
+{
+    CLEANUP(store_walk_done) struct store_walk walk = {0};
+    struct kv *kv = key->ns->kv;
+    struct bytes name, value, first = rows->after;
+    store_walk_init(&walk, kv->store, key_rows(key), false);
+    enum rc rc = store_walk_seek(&walk, first, err);
+    while (rc == RC_OK) {
+        if (rows->looked >= LAND_STEP_FIELDS)
+            return RC_WAIT;
+        rc = store_walk_next(&walk, &name, &value, err);
+        if (rc != RC_OK || (first.len > 0 && bytes_eq(name, first)))
+            continue;
+        rows->looked++;
+        rows->after = arena_copy(&kv->arena, name);
+        rc = fn(arg, rows->after, value, err);
+    }
+    return rc == RC_NOT_FOUND ? RC_OK : rc;
+}
+
 /* ---- rules ---- */
 
 struct land_rule *landing_rule_of(const struct landing *landing, const struct ns *ns,

@@ -110,6 +110,16 @@ enum rc landing__leave(struct landing *landing, enum rc rc); /* returns rc */
 /* The key as it is here: no hook is asked. */
 enum rc landing__key_find(struct ns *ns, struct bytes name, struct key *ret_key,
                           struct err *err) NODISCARD;
+/* Some rows of a key in a commit. */
+struct land_rows {
+    struct bytes after; /* the last that was looked at, in the kv's arena; empty: none */
+    size_t looked;      /* in this commit */
+};
+typedef enum rc land_row_fn(void *arg, struct bytes name, struct bytes value, struct err *err);
+/* Those behind rows->after, in order. The name is in the kv's arena. RC_OK: there are no more, or
+ * fn said RC_NOT_FOUND: that is enough. RC_WAIT: LAND_STEP_FIELDS have been looked at. */
+enum rc landing__rows_walk(struct land_rows *rows, const struct key *key, land_row_fn *fn,
+                           void *arg, struct err *err) NODISCARD;
 /* A version above it is an error, never a new LSN: it is more than a day ahead of the clock. After
  * the clock went back our own may be so, too: what is not above them is none. */
 uint64_t landing__future_lsn(const struct landing *landing);

@@ -335,22 +335,29 @@ enum rc batch_put(struct part_job *job, const struct part_record *record, size_t
     return rc == RC_OK ? sum_add(job, &row, 1, err) : rc;
 }
 
-enum rc batch_want(struct part_job *job, const struct batch_row *row, struct err *err)
+enum rc batch_want(struct part_job *job, int64_t number, struct err *err)
 {
     uint8_t suffix[SUFFIX_BYTES];
     struct key key;
-    return job_key_named(job, batch_suffix(row->number, suffix), TYPE_STRING, &key, err);
+    return job_key_named(job, batch_suffix(number, suffix), TYPE_STRING, &key, err);
 }
 
-enum rc batch_forget(struct part_job *job, const struct batch_row *row, struct err *err)
+enum rc batch_string_remove(struct part_job *job, int64_t number, struct err *err)
 {
-    uint8_t suffix[SUFFIX_BYTES], field[TEXT_ID_BYTES];
+    uint8_t suffix[SUFFIX_BYTES];
     struct key key;
-    enum rc rc = job_key_named(job, batch_suffix(row->number, suffix), TYPE_STRING, &key, err);
+    enum rc rc = job_key_named(job, batch_suffix(number, suffix), TYPE_STRING, &key, err);
     if (rc == RC_OK && key.exists) {
         rc = key_remove(&key, err);
         key_changed(&key, KV_EVENT_GENERIC, "del");
     }
+    return rc;
+}
+
+enum rc batch_forget(struct part_job *job, const struct batch_row *row, struct err *err)
+{
+    uint8_t field[TEXT_ID_BYTES];
+    enum rc rc = batch_string_remove(job, row->number, err);
     text_put_id(field, row->min_id);
     return rc == RC_OK ? job_delete(job, JOB_INDEX, bytes_of(field, sizeof field), err) : rc;
 }

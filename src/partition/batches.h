@@ -46,7 +46,7 @@ enum rc batch_open(struct part_job *job, const struct batch_row *row, struct par
 bool batch_row_holds(const struct batch_row *row, const struct part_record *record, size_t count);
 
 /* It will be needed: RC_OK or RC_COLD. */
-enum rc batch_want(struct part_job *job, const struct batch_row *row, struct err *err) NODISCARD;
+enum rc batch_want(struct part_job *job, int64_t number, struct err *err) NODISCARD;
 
 struct archive_sum { /* JOB_ARCHIVE of JOB_META */
     uint64_t records, batches, bytes, raw;
@@ -58,6 +58,8 @@ enum rc batch_put(struct part_job *job, const struct part_record *record, size_t
                   uint64_t raw, struct err *err) NODISCARD;
 /* Removes the string and the index row; of a job that is being dropped. */
 enum rc batch_forget(struct part_job *job, const struct batch_row *row, struct err *err) NODISCARD;
+/* The string alone, if it is there. */
+enum rc batch_string_remove(struct part_job *job, int64_t number, struct err *err) NODISCARD;
 /* The same, and what they add to the sums. */
 enum rc batch_remove(struct part_job *job, const struct batch_row *row, struct err *err) NODISCARD;
 

@@ -192,7 +192,7 @@ static void ahead_want(struct page *page, int64_t from)
         if (batch_from(page->job, from, &row, &ignored) != RC_OK || row.min_id > page->list->id_max)
             return;
         if (!row_is_out(page, &row) && !part_cache_has(&page->job->part->cache, row.key))
-            (void)!batch_want(page->job, &row, &ignored);
+            (void)!batch_want(page->job, row.number, &ignored);
         from = row.max_id < INT64_MAX ? row.max_id + 1 : -1;
     }
 }

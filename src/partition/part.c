@@ -3,6 +3,7 @@
 
 #include <jansson.h>
 
+#include "base/log.h"
 #include "base/mem.h"
 #include "base/utf8.h"
 #include "partition/idwalk.h"
@@ -436,7 +437,7 @@ static enum rc batches_drop(struct part_job *job, bool *ret_more, struct err *er
     for (size_t i = 0; i < DROP_STEP; i++) {
         rc = batch_from(job, from, &row, err);
         if (rc == RC_OK)
-            rc = cold ? batch_want(job, &row, err) : batch_forget(job, &row, err);
+            rc = cold ? batch_want(job, row.number, err) : batch_forget(job, &row, err);
         cold = cold || rc == RC_COLD;
         if (rc != RC_OK && rc != RC_COLD)
             break;
@@ -451,6 +452,25 @@ static enum rc batches_drop(struct part_job *job, bool *ret_more, struct err *er
     return rc == RC_NOT_FOUND ? RC_OK : rc;
 }
 
+/* Without an index: batches are numbered. The highest that may be left stands in the job's own row,
+ * so a drop that is killed goes on there. */
+static enum rc batches_drop_by_number(struct part_job *job, bool *ret_more, struct err *err)
+{
+    int64_t number;
+    bool cold = false;
+    enum rc rc = job_number(job, JOB_NEXT_BATCH, &number, err);
+    for (size_t i = 0; rc == RC_OK && number > 0 && i < DROP_STEP; i++, number--) {
+        rc = cold ? batch_want(job, number, err) : batch_string_remove(job, number, err);
+        cold = cold || rc == RC_COLD;
+        if (rc == RC_COLD)
+            rc = RC_OK;
+    }
+    if (rc != RC_OK || cold)
+        return rc == RC_OK ? RC_COLD : rc;
+    *ret_more = number > 0;
+    return job_number_put(job, JOB_NEXT_BATCH, number, err);
+}
+
 enum rc part_drop(struct part_job *job, bool *ret_more, struct err *err)
 {
     enum rc rc = RC_OK;
@@ -458,12 +478,22 @@ enum rc part_drop(struct part_job *job, bool *ret_more, struct err *err)
         rc = job_empty(job, err);
     if (rc == RC_OK)
         rc = batches_drop(job, ret_more, err);
+    /* A row that names no batch, or one that no id finds: nobody could ever drop the job. */
+    bool damaged = rc == RC_CORRUPT || (rc == RC_OK && !*ret_more && job_count(job, JOB_INDEX) > 0);
+    if (damaged)
+        rc = batches_drop_by_number(job, ret_more, err);
     if (rc != RC_OK)
         return rc;
-    if (!*ret_more)
-        return job_remove(job, err);
-    packer_drop(job->part->packer, job);
-    return job_save(job, err);
+    if (*ret_more) {
+        packer_drop(job->part->packer, job);
+        return job_save(job, err);
+    }
+    rc = job_remove(job, err);
+    if (rc == RC_OK && damaged)
+        log_warn("partitions: the index of the archive of job %.*s was damaged; its batches were "
+                 "dropped by their numbers",
+                 (int)job->name.len, (const char *)job->name.ptr);
+    return rc;
 }
 
 enum rc part_pause(struct part_job *job, bool paused, struct err *err)

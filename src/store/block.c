@@ -9,25 +9,48 @@
 enum {
     BLOCK_BYTES_FIRST = 64,
     SHRINK_ABOVE_BYTES = 256, /* smaller blocks are not worth a copy */
+    MIDDLE_PART = 8,          /* so much of the entries on either side of the middle are near it */
     HEAD_BYTES = 8,
+    LINE_BYTES = 64,
     OUT_PREFETCH_LINES = 4, /* the processor sees that more are read */
-    OUT_ENTRY_BYTES = 1 + sizeof(struct block_out *) + HEAD_BYTES,
+    OUT_ENTRY_BYTES = sizeof(struct block_out *) + HEAD_BYTES,
+    SLOT_OFFSET = 0xfff, /* bits of a slot: enough for BLOCK_BYTES_MAX */
+    SLOT_FLAGS_SHIFT = 12,
+    SLOT_FLAGS = 7,
+    SLOT_HEAD_SHIFT = 16,
 };
+_Static_assert((int)BLOCK_BYTES_MAX - (int)sizeof(struct block) <= (int)SLOT_OFFSET,
+               "an offset fits into a slot");
 
 static uint8_t *block_base(const struct block *block)
 {
     return (uint8_t *)(uintptr_t)block;
 }
 
-static uint16_t *block_slot(const struct block *block, uint16_t index)
+static uint32_t *block_slot(const struct block *block, uint32_t index)
 {
-    return (uint16_t *)(void *)(block_base(block) + sizeof *block) + index;
+    return (uint32_t *)(void *)(block_base(block) + sizeof *block) + index;
 }
 
 /* Offsets count from the end, so that a block grows by moving two pieces. */
-static uint8_t *block_at(const struct block *block, uint16_t index)
+static uint8_t *block_at(const struct block *block, uint32_t index)
 {
-    return block_base(block) + block->size - *block_slot(block, index);
+    return block_base(block) + block->size - (*block_slot(block, index) & SLOT_OFFSET);
+}
+
+static uint16_t slot_head(const struct block *block, uint32_t index)
+{
+    return (uint16_t)(*block_slot(block, index) >> SLOT_HEAD_SHIFT);
+}
+
+uint8_t block_flags(const struct block *block, uint16_t index)
+{
+    return *block_slot(block, index) >> SLOT_FLAGS_SHIFT & SLOT_FLAGS;
+}
+
+static uint32_t slot_of(uint16_t offset, uint8_t flags, uint16_t head)
+{
+    return (uint32_t)head << SLOT_HEAD_SHIFT | (uint32_t)flags << SLOT_FLAGS_SHIFT | offset;
 }
 
 static struct block *block_alloc(struct meter *meter, uint32_t segment, size_t needed)
@@ -93,15 +116,15 @@ static inline struct block_out *out_get(const uint8_t *at)
     return out;
 }
 
-static size_t entry_len(const uint8_t *at)
+static size_t entry_len(const struct block *block, uint16_t index)
 {
-    if (*at & ENTRY_OUT)
+    const uint8_t *at = block_at(block, index), *from = at;
+    uint8_t flags = block_flags(block, index);
+    if (flags & ENTRY_OUT)
         return OUT_ENTRY_BYTES;
-    const uint8_t *from = at;
-    bool tomb = *at++ & ENTRY_TOMB;
     size_t len = length_get(&at);
     at += len;
-    if (!tomb) {
+    if (!(flags & ENTRY_TOMB)) {
         len = length_get(&at);
         at += len;
     }
@@ -112,7 +135,7 @@ static size_t entry_len_for(uint8_t flags, struct bytes suffix, struct bytes val
 {
     if (flags & ENTRY_OUT)
         return OUT_ENTRY_BYTES;
-    size_t len = 1 + (suffix.len < 0x80 ? 1 : 2) + suffix.len;
+    size_t len = (suffix.len < 0x80 ? 1 : 2) + suffix.len;
     if (!(flags & ENTRY_TOMB))
         len += (value.len < 0x80 ? 1 : 2) + value.len;
     return len;
@@ -132,7 +155,6 @@ static inline uint64_t head_of(struct bytes suffix, const uint8_t *end)
 static void entry_put(uint8_t *to, uint8_t flags, struct bytes suffix, struct bytes value,
                       struct block_out *out)
 {
-    *to++ = flags;
     if (flags & ENTRY_OUT) {
         ASSERT(out);
         struct bytes own = bytes_of(out->bytes, out->suffix_len);
@@ -149,6 +171,81 @@ static void entry_put(uint8_t *to, uint8_t flags, struct bytes suffix, struct by
     to += uvarint_put(to, value.len);
     if (value.len)
         memcpy(to, value.ptr, value.len);
+}
+
+struct entry block_entry(const struct block *block, uint16_t index)
+{
+    const uint8_t *at = block_at(block, index);
+    struct entry entry = {.flags = block_flags(block, index)};
+    if (UNLIKELY(entry.flags & ENTRY_OUT)) {
+        entry.out = out_get(at);
+        entry.suffix = bytes_of(entry.out->bytes, entry.out->suffix_len);
+        entry.value = bytes_of(entry.out->bytes + entry.out->suffix_len, entry.out->value_len);
+        return entry;
+    }
+    entry.suffix.len = length_get(&at);
+    entry.suffix.ptr = at;
+    at += entry.suffix.len;
+    if (!(entry.flags & ENTRY_TOMB)) {
+        entry.value.len = length_get(&at);
+        entry.value.ptr = at;
+    }
+    return entry;
+}
+
+/* ---- heads ---- */
+
+static inline uint16_t head_after(struct bytes suffix, size_t skip)
+{
+    if (LIKELY(suffix.len >= skip + 2))
+        return be16_get(suffix.ptr + skip);
+    return (uint16_t)(suffix.len > skip ? suffix.ptr[skip] << 8 : 0);
+}
+
+/* What the entry's suffix begins with, at least block->skip bytes of it: without touching a row
+ * that is out of line, if it can be. */
+static inline struct bytes entry_beginning(const struct block *block, uint32_t index)
+{
+    const uint8_t *at = block_at(block, index);
+    if (LIKELY(!(block_flags(block, (uint16_t)index) & ENTRY_OUT))) {
+        size_t len = length_get(&at);
+        return bytes_of(at, len);
+    }
+    if (block->skip <= HEAD_BYTES)
+        return bytes_of(at + sizeof(struct block_out *), block->skip);
+    return bytes_of(out_get(at)->bytes, out_get(at)->suffix_len);
+}
+
+/* Makes (5) hold again for other shared bytes than before. */
+static void heads_set(struct block *block, size_t skip)
+{
+    block->skip = (uint8_t)(skip < BLOCK_SKIP_MAX ? skip : BLOCK_SKIP_MAX);
+    for (uint16_t i = 0; i < block->count; i++) {
+        uint32_t *slot = block_slot(block, i);
+        uint16_t head = head_after(block_entry(block, i).suffix, block->skip);
+        *slot = (*slot & ((1u << SLOT_HEAD_SHIFT) - 1)) | (uint32_t)head << SLOT_HEAD_SHIFT;
+    }
+}
+
+/* For what the first and the last entry share, and so all of them. */
+static void heads_renew(struct block *block)
+{
+    struct bytes first = block_entry(block, 0).suffix;
+    struct bytes last = block_entry(block, (uint16_t)(block->count - 1)).suffix;
+    heads_set(block, bytes_shared_len(first, last));
+}
+
+/* Before this suffix comes to stand at index. */
+static void heads_admit(struct block *block, struct bytes suffix, uint16_t index)
+{
+    if (block->count == 0) {
+        heads_set(block, suffix.len);
+        return;
+    }
+    struct bytes begins = entry_beginning(block, index ? index - 1u : 0);
+    struct bytes shared = bytes_of(begins.ptr, block->skip);
+    if (UNLIKELY(!bytes_start_with(suffix, shared)))
+        heads_set(block, bytes_shared_len(suffix, shared));
 }
 
 /* ---- searching ---- */
@@ -169,20 +266,19 @@ static inline struct wanted wanted_of(struct bytes suffix, size_t skip)
 
 static int out_cmp(const uint8_t *at, const struct wanted *wanted)
 {
-    uint64_t mine = be64_get(at + 1 + sizeof(struct block_out *));
+    uint64_t mine = be64_get(at + sizeof(struct block_out *));
     if (LIKELY(mine != wanted->head))
         return mine < wanted->head ? -1 : 1;
-    const struct block_out *out = out_get(at + 1);
+    const struct block_out *out = out_get(at);
     return bytes_cmp(bytes_of(out->bytes, out->suffix_len), wanted->suffix);
 }
 
 /* Most suffixes differ in the first eight bytes behind what all share. */
-static inline int entry_cmp(const struct block *block, uint16_t index, const struct wanted *wanted)
+static inline int entry_cmp(const struct block *block, uint32_t index, const struct wanted *wanted)
 {
     const uint8_t *at = block_at(block, index);
-    if (UNLIKELY(*at & ENTRY_OUT))
+    if (UNLIKELY(block_flags(block, (uint16_t)index) & ENTRY_OUT))
         return out_cmp(at, wanted);
-    at++;
     size_t len = length_get(&at);
     struct bytes rest = bytes_from(bytes_of(at, len), wanted->skip);
     uint64_t mine = head_of(rest, block_base(block) + block->size);
@@ -191,18 +287,64 @@ static inline int entry_cmp(const struct block *block, uint16_t index, const str
     return bytes_cmp(rest, wanted->rest);
 }
 
+/* The first slot whose head is not below. Which half it is in would not be foreseen: no branch. */
+static inline uint32_t heads_find(const struct block *block, uint32_t head)
+{
+    const uint32_t *slot = block_slot(block, 0);
+    uint32_t low = 0, left = block->count;
+    head <<= SLOT_HEAD_SHIFT;
+    while (left > 0) {
+        uint32_t half = (left + 1) / 2;
+        low += half & -(uint32_t)(slot[low + half - 1] < head);
+        left -= half;
+    }
+    return low;
+}
+
+/* Among entries of the same head, from `low` on. */
+static uint16_t entries_find(const struct block *block, uint32_t low, const struct wanted *wanted,
+                             bool *ret_exact)
+{
+    uint32_t high = low + 1;
+    uint16_t head = slot_head(block, low);
+    if (UNLIKELY(high < block->count && slot_head(block, high) == head))
+        high = head == UINT16_MAX ? block->count : heads_find(block, head + 1u);
+    for (;;) {
+        uint32_t middle = (low + high) / 2;
+        int order = entry_cmp(block, middle, wanted);
+        *ret_exact = order == 0;
+        if (order == 0)
+            return (uint16_t)middle;
+        if (order < 0)
+            low = middle + 1;
+        else
+            high = middle;
+        if (low == high)
+            return (uint16_t)low;
+    }
+}
+
 uint16_t block_find_skip(const struct block *block, struct bytes suffix, size_t skip,
                          bool *ret_exact)
 {
-    uint32_t low = 0, left = block->count;
-    struct wanted wanted = wanted_of(suffix, skip);
-    while (left > 0) { /* which half it is would not be foreseen: no branch */
-        uint32_t half = (left + 1) / 2;
-        low += half & -(uint32_t)(entry_cmp(block, (uint16_t)(low + half - 1), &wanted) < 0);
-        left -= half;
+    *ret_exact = false;
+    if (UNLIKELY(block->count == 0))
+        return 0;
+    uint16_t head = head_after(suffix, block->skip);
+    uint32_t low = heads_find(block, head);
+    if (block->skip > skip) {
+        /* Whether it begins as all entries do says the one that has to be looked at anyway. */
+        struct bytes begins = entry_beginning(block, low < block->count ? low : low - 1);
+        struct bytes shared = bytes_of(begins.ptr + skip, block->skip - skip);
+        struct bytes rest = bytes_from(suffix, skip);
+        if (UNLIKELY(!bytes_start_with(rest, shared)))
+            return bytes_cmp(rest, shared) < 0 ? 0 : block->count;
+        skip = block->skip;
     }
-    *ret_exact = low < block->count && entry_cmp(block, (uint16_t)low, &wanted) == 0;
-    return (uint16_t)low;
+    if (low == block->count || slot_head(block, low) != head)
+        return (uint16_t)low;
+    struct wanted wanted = wanted_of(suffix, skip);
+    return entries_find(block, low, &wanted, ret_exact);
 }
 
 uint16_t block_find(const struct block *block, struct bytes suffix, bool *ret_exact)
@@ -225,60 +367,38 @@ uint16_t block_find_end(const struct block *block, struct bytes suffix, bool *re
     return block_find(block, suffix, ret_exact);
 }
 
-uint16_t block_prefetch_out(const struct block *block, struct bytes suffix)
+uint16_t block_prefetch_entry(const struct block *block, struct bytes suffix)
 {
-    uint16_t low = 0, high = block->count;
+    uint32_t index = heads_find(block, head_after(suffix, block->skip));
+    const uint8_t *at = block_at(block, index < block->count ? index : index - 1);
+    __builtin_prefetch(at);
+    __builtin_prefetch(at + LINE_BYTES);
+    return (uint16_t)index;
+}
+
+uint16_t block_prefetch_out(const struct block *block, struct bytes suffix, uint16_t index)
+{
     uint64_t head = be64_head(suffix, 0);
-    while (low < high) {
-        uint16_t middle = (uint16_t)((low + high) / 2);
-        const uint8_t *at = block_at(block, middle);
-        if (!(*at & ENTRY_OUT))
+    for (; index < block->count && block_flags(block, index) & ENTRY_OUT; index++) {
+        const uint8_t *at = block_at(block, index);
+        uint64_t mine = be64_get(at + sizeof(struct block_out *));
+        if (mine > head)
             break;
-        uint64_t mine = be64_get(at + 1 + sizeof(struct block_out *));
-        if (mine == head) {
-            for (size_t line = 0; line < OUT_PREFETCH_LINES; line++)
-                __builtin_prefetch((const uint8_t *)out_get(at + 1) + 64 * line);
-            return middle;
-        }
         if (mine < head)
-            low = (uint16_t)(middle + 1);
-        else
-            high = middle;
+            continue;
+        for (size_t line = 0; line < OUT_PREFETCH_LINES; line++)
+            __builtin_prefetch((const uint8_t *)out_get(at) + LINE_BYTES * line);
+        return index;
     }
     return block->count;
 }
 
-struct entry block_entry(const struct block *block, uint16_t index)
-{
-    const uint8_t *at = block_at(block, index);
-    struct entry entry = {.flags = *at};
-    if (UNLIKELY(entry.flags & ENTRY_OUT)) {
-        entry.out = out_get(at + 1);
-        entry.suffix = bytes_of(entry.out->bytes, entry.out->suffix_len);
-        entry.value = bytes_of(entry.out->bytes + entry.out->suffix_len, entry.out->value_len);
-        return entry;
-    }
-    at++;
-    entry.suffix.len = length_get(&at);
-    entry.suffix.ptr = at;
-    at += entry.suffix.len;
-    if (!(entry.flags & ENTRY_TOMB)) {
-        entry.value.len = length_get(&at);
-        entry.value.ptr = at;
-    }
-    return entry;
-}
-
-uint8_t block_flags(const struct block *block, uint16_t index)
-{
-    return *block_at(block, index);
-}
-
 void block_flags_set(struct block *block, uint16_t index, uint8_t flags)
 {
-    uint8_t *at = block_at(block, index);
-    ASSERT(((*at ^ flags) & ~ENTRY_GAP) == 0);
-    *at = flags;
+    uint32_t *slot = block_slot(block, index);
+    ASSERT(((block_flags(block, index) ^ flags) & ~ENTRY_GAP) == 0);
+    *slot = (*slot & ~((uint32_t)SLOT_FLAGS << SLOT_FLAGS_SHIFT)) | (uint32_t)flags
+                                                                        << SLOT_FLAGS_SHIFT;
 }
 
 /* ---- changing ---- */
@@ -293,19 +413,20 @@ void block_stamp(struct block *block, struct meter *meter, uint32_t segment)
 
 static size_t block_needed(const struct block *block)
 {
-    return sizeof *block + (size_t)block->count * sizeof(uint16_t) + block->heap - block->garbage;
+    return sizeof *block + (size_t)block->count * sizeof(uint32_t) + block->heap - block->garbage;
 }
 
-/* Copies the entries from `from` up to `to` behind those of `block`, which has the room. */
+/* Copies the entries from `from` up to `to` behind those of `block`, which has the room; their
+ * heads as well. */
 static void entries_append(struct block *block, const struct block *old, uint16_t from, uint16_t to)
 {
     for (uint16_t i = from; i < to; i++) {
-        const uint8_t *at = block_at(old, i);
-        size_t len = entry_len(at);
+        size_t len = entry_len(old, i);
+        uint8_t flags = block_flags(old, i);
         block->heap = (uint16_t)(block->heap + len);
-        *block_slot(block, block->count++) = block->heap;
-        memcpy(block_base(block) + block->size - block->heap, at, len);
-        block->live = (uint16_t)(block->live + !(*at & ENTRY_TOMB));
+        *block_slot(block, block->count++) = slot_of(block->heap, flags, slot_head(old, i));
+        memcpy(block_base(block) + block->size - block->heap, block_at(old, i), len);
+        block->live = (uint16_t)(block->live + !(flags & ENTRY_TOMB));
     }
 }
 
@@ -315,13 +436,14 @@ static void block_rebuild(struct block **block, struct meter *meter, size_t more
     struct block *old = *block;
     struct block *new = block_alloc(meter, old->segment, block_needed(old) + more);
     new->ref = old->ref;
+    new->skip = old->skip;
     if (old->garbage) {
         entries_append(new, old, 0, old->count);
     } else {
         new->count = old->count;
         new->live = old->live;
         new->heap = old->heap;
-        memcpy(block_slot(new, 0), block_slot(old, 0), old->count * sizeof(uint16_t));
+        memcpy(block_slot(new, 0), block_slot(old, 0), old->count * sizeof(uint32_t));
         memcpy(block_base(new) + new->size - new->heap, block_base(old) + old->size - old->heap,
                old->heap);
     }
@@ -348,7 +470,7 @@ enum block_answer block_insert(struct block **block_ptr, struct meter *meter, ui
     }
     flags = (uint8_t)(out ? flags | ENTRY_OUT : flags & ~ENTRY_OUT);
     size_t len = entry_len_for(flags, suffix, value);
-    size_t more = len + sizeof(uint16_t);
+    size_t more = len + sizeof(uint32_t);
     if (block_needed(block) + block->garbage + more > block->size) {
         if (mem_class_bytes(block_needed(block) + more) > BLOCK_BYTES_MAX) {
             block_out_free(made, meter);
@@ -357,10 +479,12 @@ enum block_answer block_insert(struct block **block_ptr, struct meter *meter, ui
         block_rebuild(block_ptr, meter, more);
         block = *block_ptr;
     }
-    uint16_t *slot = block_slot(block, index);
+    struct bytes own = out ? bytes_of(out->bytes, out->suffix_len) : suffix;
+    heads_admit(block, own, index);
+    uint32_t *slot = block_slot(block, index);
     memmove(slot + 1, slot, (size_t)(block->count - index) * sizeof *slot);
     block->heap = (uint16_t)(block->heap + len);
-    *slot = block->heap;
+    *slot = slot_of(block->heap, flags, head_after(own, block->skip));
     entry_put(block_base(block) + block->size - block->heap, flags, suffix, value, out);
     block->count++;
     if (!(flags & ENTRY_TOMB))
@@ -379,7 +503,8 @@ bool block_replace(struct block *block, uint16_t index, const struct entry *entr
     size_t len = (size_t)(end - at), new_len = entry_len_for(flags, entry->suffix, value);
     if (new_len > len)
         return false;
-    *at = flags;
+    uint32_t *slot = block_slot(block, index);
+    *slot = slot_of(*slot & SLOT_OFFSET, flags, slot_head(block, index));
     if (!tomb) {
         uint8_t *to = at + (entry->suffix.ptr - at) + entry->suffix.len;
         to += uvarint_put(to, value.len);
@@ -396,18 +521,18 @@ void block_remove(struct block **block_ptr, struct meter *meter, uint16_t index,
 {
     struct block *block = *block_ptr;
     ASSERT(index < block->count);
-    const uint8_t *at = block_at(block, index);
-    size_t len = entry_len(at);
+    size_t len = entry_len(block, index);
+    uint8_t flags = block_flags(block, index);
 
-    struct block_out *out = *at & ENTRY_OUT ? out_get(at + 1) : NULL;
+    struct block_out *out = flags & ENTRY_OUT ? out_get(block_at(block, index)) : NULL;
     if (ret_out)
         *ret_out = out;
     else
         block_out_free(out, meter);
-    if (!(*at & ENTRY_TOMB))
+    if (!(flags & ENTRY_TOMB))
         block->live--;
-    uint16_t *slot = block_slot(block, index);
-    if (*slot == block->heap)
+    uint32_t *slot = block_slot(block, index);
+    if ((*slot & SLOT_OFFSET) == block->heap)
         block->heap = (uint16_t)(block->heap - len);
     else
         block->garbage = (uint16_t)(block->garbage + len);
@@ -421,7 +546,7 @@ static size_t entries_len(const struct block *block, uint16_t from, uint16_t to)
 {
     size_t len = 0;
     for (uint16_t i = from; i < to; i++)
-        len += entry_len(block_at(block, i));
+        len += entry_len(block, i);
     return len;
 }
 
@@ -434,10 +559,11 @@ struct block *block_split(struct block **block_ptr, struct meter *meter, uint16_
     struct block *half[2];
     for (int i = 0; i < 2; i++) {
         size_t len = entries_len(old, bounds[i], bounds[i + 1]) +
-                     (size_t)(bounds[i + 1] - bounds[i]) * sizeof(uint16_t);
+                     (size_t)(bounds[i + 1] - bounds[i]) * sizeof(uint32_t);
         half[i] = block_alloc(meter, old->segment, sizeof *old + len);
         half[i]->ref = old->ref;
         entries_append(half[i], old, bounds[i], bounds[i + 1]);
+        heads_renew(half[i]);
     }
     meter_sub(meter, old->segment, old->size);
     mem_free(old); /* its block_outs moved */
@@ -453,22 +579,41 @@ bool block_merge(struct block **left, struct block *right, struct meter *meter)
     block_stamp(*left, meter, right->segment);
     block_rebuild(left, meter, more);
     entries_append(*left, right, 0, right->count);
+    heads_renew(*left);
     (*left)->ref |= right->ref;
     meter_sub(meter, right->segment, right->size);
     mem_free(right); /* its block_outs moved */
     return true;
 }
 
-uint16_t block_middle(const struct block *block)
+static uint16_t halving_index(const struct block *block)
 {
-    ASSERT(block->count > 1);
     size_t half = (block_needed(block) - sizeof *block) / 2, sum = 0;
     for (uint16_t i = 0; i < block->count - 1; i++) {
-        sum += entry_len(block_at(block, i)) + sizeof(uint16_t);
+        sum += entry_len(block, i) + sizeof(uint32_t);
         if (sum >= half)
             return (uint16_t)(i + 1);
     }
     return (uint16_t)(block->count - 1);
+}
+
+uint16_t block_middle(const struct block *block)
+{
+    ASSERT(block->count > 1);
+    int middle = halving_index(block), best = middle, count = block->count;
+    size_t least = SIZE_MAX;
+    for (int i = 0; i <= count / MIDDLE_PART * 2; i++) { /* 0, 1, -1, 2, -2 .. from the middle */
+        int index = middle + (i % 2 ? (i + 1) / 2 : -i / 2);
+        if (index < 1 || index >= count)
+            continue;
+        size_t shared = bytes_shared_len(block_entry(block, (uint16_t)(index - 1)).suffix,
+                                         block_entry(block, (uint16_t)index).suffix);
+        if (shared < least) {
+            least = shared;
+            best = index;
+        }
+    }
+    return (uint16_t)best;
 }
 
 uint16_t block_live_before(const struct block *block, uint16_t index)
@@ -485,11 +630,9 @@ void block_free(struct block *block, struct meter *meter)
 {
     if (!block)
         return;
-    for (uint16_t i = 0; i < block->count; i++) {
-        const uint8_t *at = block_at(block, i);
-        if (*at & ENTRY_OUT)
-            block_out_free(out_get(at + 1), meter);
-    }
+    for (uint16_t i = 0; i < block->count; i++)
+        if (block_flags(block, i) & ENTRY_OUT)
+            block_out_free(out_get(block_at(block, i)), meter);
     meter_sub(meter, block->segment, block->size);
     mem_free(block);
 }
@@ -501,11 +644,15 @@ void block_check(const struct block *block)
     ASSERT(block_needed(block) + block->garbage <= block->size);
     for (uint16_t i = 0; i < block->count; i++) {
         struct entry entry = block_entry(block, i);
-        ASSERT(*block_slot(block, i) <= block->heap);
-        ASSERT(entry_len(block_at(block, i)) <= BLOCK_INLINE_MAX);
+        ASSERT((*block_slot(block, i) & SLOT_OFFSET) <= block->heap);
+        ASSERT(entry_len(block, i) <= BLOCK_INLINE_MAX);
+        ASSERT(entry.suffix.len >= block->skip);
+        ASSERT(slot_head(block, i) == head_after(entry.suffix, block->skip));
         live += !(entry.flags & ENTRY_TOMB);
         if (i > 0)
             ASSERT(bytes_cmp(block_entry(block, (uint16_t)(i - 1)).suffix, entry.suffix) < 0);
+        if (block->skip)
+            ASSERT(memcmp(entry.suffix.ptr, block_entry(block, 0).suffix.ptr, block->skip) == 0);
     }
     ASSERT(live == block->live);
     ASSERT(entries_len(block, 0, block->count) + block->garbage == block->heap);

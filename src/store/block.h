@@ -2,15 +2,21 @@
  *
  *   OFFSET  SIZE  WHAT (in memory only)
  *   0       16    struct block
- *   16      2n    directory: where the entries begin, in suffix order, counted from the block's end
+ *   16      4n    directory: a slot an entry, in suffix order
  *   ..      ..    free
  *   ..size  ..    heap: entries, the newest first; holes are counted as garbage
+ * Slot, a number of 32 bits:
+ *   31..16  head: the two bytes of the suffix behind the first `skip`, filled up with zeros
+ *   14..12  flags (enum entry_flags)
+ *   11..0   where the entry begins, counted from the block's end
  * Entry:
- *   1       flags (enum entry_flags)
  *   ENTRY_OUT: 8   pointer to a struct block_out with suffix and value
  *              8   the first bytes of the suffix: a search goes past without touching the row
  *   otherwise  v   uvarint length of the suffix, then the suffix; rows: uvarint length of the
  *                  value, then the value
+ * A search needs the directory and, where heads are equal, an entry: a cache line or two of each,
+ * of the thirty that a block has.
+ *
  * A block is as large as its allocator size class, so it grows by classes and wastes little.
  *
  * ENTRY_GAP says that the interval between this entry and the one before it in the group is open:
@@ -21,6 +27,7 @@
  *   (2) size <= BLOCK_BYTES_MAX; an entry over BLOCK_INLINE_MAX is out of line.
  *   (3) live counts the entries that are rows.
  *   (4) The heap's bytes are those of the entries and the garbage.
+ *   (5) All suffixes begin with the same `skip` bytes; heads are what follows them, so they ascend.
  *
  * Ownership: a block owns its block_outs; an operation that returns one gives it away.
  * Threads: the executor. */
@@ -30,8 +37,10 @@
 #include "store/meter.h"
 
 enum {
-    BLOCK_BYTES_MAX = 2048,
+    BLOCK_BYTES_MAX = 4096,
     BLOCK_INLINE_MAX = 512,
+    BLOCK_SKIP_MAX = UINT8_MAX,
+    BLOCK_PREFETCH_BYTES = 256,
 };
 
 enum entry_flags {
@@ -55,7 +64,7 @@ struct block {
     uint16_t heap; /* bytes, garbage included */
     uint16_t garbage;
     uint8_t ref; /* CLOCK */
-    uint8_t unused;
+    uint8_t skip;
 };
 _Static_assert(sizeof(struct block) == 16, "drawn above");
 
@@ -80,10 +89,13 @@ uint16_t block_find_skip(const struct block *block, struct bytes suffix, size_t 
                          bool *ret_exact);
 /* The same where it is likely to be at the block's beginning or end. */
 uint16_t block_find_end(const struct block *block, struct bytes suffix, bool *ret_exact);
-/* Where rows are out of line, begins to bring the one of this suffix into the cache; after
- * block_prefetch(). Its index, if it is the one: its suffix begins like this one, no more is known.
- * block->count: there is none, or rows are in line. */
-uint16_t block_prefetch_out(const struct block *block, struct bytes suffix);
+/* After block_prefetch(): begins to bring the entry of this suffix into the cache. Where it is, or
+ * the first of those that it may be. */
+uint16_t block_prefetch_entry(const struct block *block, struct bytes suffix);
+/* After block_prefetch_entry(), which gave the index: begins to bring the row itself, if it is out
+ * of line. Its index, if it is the one: its suffix begins like this one, no more is known.
+ * block->count: there is none, or it is in line. */
+uint16_t block_prefetch_out(const struct block *block, struct bytes suffix, uint16_t index);
 struct entry block_entry(const struct block *block, uint16_t index);
 uint8_t block_flags(const struct block *block, uint16_t index);
 void block_flags_set(struct block *block, uint16_t index, uint8_t flags); /* GAP only */
@@ -111,7 +123,8 @@ void block_remove(struct block **block, struct meter *meter, uint16_t index,
 struct block *block_split(struct block **block, struct meter *meter, uint16_t index);
 /* Appends all entries of right and frees it, if they fit well; false: nothing was done. */
 bool block_merge(struct block **left, struct block *right, struct meter *meter);
-/* The index that halves the bytes: 1 .. count-1. */
+/* Where to split, 1 .. count-1: of the indexes that about halve the bytes the one whose neighbours
+ * share the least, so that each half shares the more, and what parts them is short. */
 uint16_t block_middle(const struct block *block);
 /* Live entries before index. */
 uint16_t block_live_before(const struct block *block, uint16_t index);
@@ -123,12 +136,10 @@ static inline bool entry_fits_inline(size_t suffix_len, size_t value_len)
     return suffix_len + value_len <= BLOCK_INLINE_MAX - 8;
 }
 
-/* A binary search would meet its cache misses one after the other. How large the block is would be
- * the first of them, so the lines behind a small one are asked for as well, and of the largest ones
- * only half: more lines cost more than the misses that they save. */
+/* The directory of a block of middle-sized rows. */
 static inline void block_prefetch(const struct block *block)
 {
 #pragma GCC unroll 8
-    for (size_t at = 0; at < BLOCK_BYTES_MAX / 2; at += 64)
+    for (size_t at = 0; at < BLOCK_PREFETCH_BYTES; at += 64)
         __builtin_prefetch((const uint8_t *)block + at);
 }

@@ -1,5 +1,7 @@
 #include "store/hot.h"
 
+#include <stdlib.h>
+
 #define XXH_INLINE_ALL
 #include <xxhash.h>
 
@@ -137,6 +139,7 @@ void hot_done(struct hot *hot)
     mem_free(hot->prefix);
     mem_free(hot->slot);
     mem_free(hot->bucket);
+    mem_free(hot->pin);
     *hot = (struct hot){0};
 }
 
@@ -461,8 +464,61 @@ static bool group_leave(struct hot *hot, struct hot_group *group, uint32_t horiz
     return true;
 }
 
-static bool block_may_leave(const struct hot *hot, const struct hot_group *group,
-                            struct block *block, uint32_t horizon)
+void hot_pin_add(struct hot *hot, struct hot_pin pin)
+{
+    if (hot->pin_count == hot->pin_cap) {
+        hot->pin_cap = hot->pin_cap ? hot->pin_cap * 2 : 16;
+        hot->pin = mem_realloc(hot->pin, hot->pin_cap * sizeof *hot->pin);
+    }
+    hot->pin[hot->pin_count++] = pin;
+}
+
+static int pin_order(const void *a, const void *b)
+{
+    const struct hot_pin *one = a, *other = b;
+    if (!one->has_low || !other->has_low)
+        return one->has_low - other->has_low;
+    return bytes_cmp(one->low, other->low);
+}
+
+/* Many tasks may hold parts of one group: they are asked once for all of its blocks. */
+static void pins_collect(struct hot *hot, const struct hot_group *group)
+{
+    hot->pin_count = 0;
+    if (!group->loads || !hot->group_pins)
+        return;
+    hot->group_pins(hot, group);
+    if (hot->pin_count > 1)
+        qsort(hot->pin, hot->pin_count, sizeof *hot->pin, pin_order);
+}
+
+struct pins_passed { /* those that begin before the end of the last block: blocks come in order */
+    size_t count;
+    bool endless;
+    bool has_high;
+    struct bytes high; /* the highest */
+};
+
+static bool block_pinned(const struct hot *hot, struct pins_passed *passed,
+                         const struct block *block)
+{
+    struct bytes first = block_entry(block, 0).suffix;
+    struct bytes last = block_entry(block, (uint16_t)(block->count - 1)).suffix;
+    for (; passed->count < hot->pin_count; passed->count++) {
+        const struct hot_pin *pin = &hot->pin[passed->count];
+        if (pin->has_low && bytes_cmp(pin->low, last) > 0)
+            break;
+        if (!pin->has_high)
+            passed->endless = true;
+        else if (!passed->has_high || bytes_cmp(pin->high, passed->high) > 0)
+            passed->high = pin->high;
+        passed->has_high |= pin->has_high;
+    }
+    return passed->endless || (passed->has_high && bytes_cmp(first, passed->high) <= 0);
+}
+
+static bool block_may_leave(const struct hot *hot, struct pins_passed *passed, struct block *block,
+                            uint32_t horizon)
 {
     if (block->segment > horizon)
         return false;
@@ -470,7 +526,7 @@ static bool block_may_leave(const struct hot *hot, const struct hot_group *group
         block->ref = 0;
         return false;
     }
-    return !(group->loads && hot->block_pinned && hot->block_pinned(group, block));
+    return hot->pin_count == 0 || !block_pinned(hot, passed, block);
 }
 
 /* Visits blocks from hand_suffix on. True: the group has more blocks than were allowed, and the
@@ -490,6 +546,8 @@ static bool group_visit(struct hot *hot, struct hot_group *group, uint32_t horiz
         tree_seek_first(&group->tree, &pos);
     if (!hot->hand_in_group)
         hot->hand_suffix.len = 0; /* of another group: with no visits left the hand stays here */
+    struct pins_passed passed = {0};
+    pins_collect(hot, group);
     bool more = tree_settle(&group->tree, &pos);
     while (more && *visits > 0) {
         (*visits)--;
@@ -500,7 +558,7 @@ static bool group_visit(struct hot *hot, struct hot_group *group, uint32_t horiz
         hot->hand_suffix.len = 0;
         if (!buf_add_bytes(&hot->hand_suffix, at))
             break; /* no memory to remember the place: begin this group again next time */
-        if (block_may_leave(hot, group, pos.block, horizon)) {
+        if (block_may_leave(hot, &passed, pos.block, horizon)) {
             hot->evicted_block_count++;
             tree_evict(&group->tree, &hot->meter, &pos);
             if (more) {

@@ -69,6 +69,12 @@ struct hot_prefix { /* what a handle means */
     struct bytes bytes; /* owned */
 };
 
+/* Rows of a group that are held for a task, ends included. */
+struct hot_pin {
+    bool has_low, has_high; /* else up to the group's end */
+    struct bytes low, high; /* borrowed from a load */
+};
+
 enum { HOT_SEEN = 2 };
 
 struct hot {
@@ -110,7 +116,10 @@ struct hot {
     /* Whether a row is held for a task; NULL: no row is. */
     bool (*row_pinned)(void *arg, uint32_t slot, struct bytes key);
     void *row_pinned_arg;
-    bool (*block_pinned)(const struct hot_group *group, const struct block *block);
+    /* Says what is held of a group, with hot_pin_add(); NULL: of none anything is. */
+    void (*group_pins)(struct hot *hot, const struct hot_group *group);
+    struct hot_pin *pin; /* of the group whose blocks are visited, by their low ends */
+    size_t pin_count, pin_cap;
 };
 
 void hot_init(struct hot *hot, const struct space_set *spaces, uint64_t seed, uint32_t mark);
@@ -197,6 +206,7 @@ void hot_group_stamp(struct hot *hot, struct hot_group *group, uint32_t segment)
 void hot_tree_free(struct hot *hot, struct tree *tree);
 
 /* ---- leaving ---- */
+void hot_pin_add(struct hot *hot, struct hot_pin pin); /* by group_pins() */
 struct hot_evict_result {
     uint64_t freed_bytes;
     bool lap; /* the hand came round: everything was seen once */

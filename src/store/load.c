@@ -71,25 +71,18 @@ static bool load_is_ready(const struct load *load)
     return !load->in_flight && load->state == LOAD_READY;
 }
 
-static bool block_pinned(const struct hot_group *group, const struct block *block)
+static void group_pins(struct hot *hot, const struct hot_group *group)
 {
-    struct bytes first = block_entry(block, 0).suffix;
-    struct bytes last = block_entry(block, (uint16_t)(block->count - 1)).suffix;
     for (const struct load *load = group->loads; load; load = load->group_next) {
         if (!load_is_ready(load))
             continue;
-        struct bytes low = load->reverse ? load->bound : load->from;
-        struct bytes high = load->reverse ? load->from : load->bound;
-        bool has_low = load->reverse ? load->has_bound : load->has_from;
-        bool has_high = load->reverse ? load->has_from : load->has_bound;
-        if (load->kind == LOAD_ROW) {
-            low = high = load->from;
-            has_low = has_high = true;
-        }
-        if ((!has_low || bytes_cmp(last, low) >= 0) && (!has_high || bytes_cmp(first, high) <= 0))
-            return true;
+        struct hot_pin pin = {load->has_from, load->has_bound, load->from, load->bound};
+        if (load->reverse)
+            pin = (struct hot_pin){load->has_bound, load->has_from, load->bound, load->from};
+        if (load->kind == LOAD_ROW)
+            pin = (struct hot_pin){true, true, load->from, load->from};
+        hot_pin_add(hot, pin);
     }
-    return false;
 }
 
 /* ---- life ---- */
@@ -125,7 +118,7 @@ enum rc loads_init(struct loads *loads, struct hot *hot, struct engine *engine,
     loads->done_tail = &loads->done;
     hot->row_pinned = row_pinned;
     hot->row_pinned_arg = loads;
-    hot->block_pinned = block_pinned;
+    hot->group_pins = group_pins;
     loads->thread = mem_zalloc((thread_count + 1) * sizeof *loads->thread);
     for (uint32_t i = 0; i < thread_count; i++) {
         int code = pthread_create(&loads->thread[i], NULL, loader_main, loads);
@@ -246,7 +239,7 @@ void loads_done(struct loads *loads)
     pthread_mutex_destroy(&loads->lock);
     pthread_cond_destroy(&loads->work);
     loads->hot->row_pinned = NULL;
-    loads->hot->block_pinned = NULL;
+    loads->hot->group_pins = NULL;
     *loads = (struct loads){0};
 }
 

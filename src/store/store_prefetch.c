@@ -107,7 +107,10 @@ static void rows_descend(const struct store_row *row, const struct tree **tree, 
     }
     for (size_t i = 0; i < count; i++)
         if (at[i])
-            index[i] = block_prefetch_out(at[i], row[i].suffix);
+            index[i] = block_prefetch_entry(at[i], row[i].suffix);
+    for (size_t i = 0; i < count; i++)
+        if (at[i])
+            index[i] = block_prefetch_out(at[i], row[i].suffix, index[i]);
 }
 
 /* Those that are out of line: what is in line is found as fast as it is compared. */

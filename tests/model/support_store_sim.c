@@ -348,8 +348,9 @@ static void event_memory(struct sim *sim)
         if (stats.dirty_bytes == 0 && stats.loads_in_flight == 0 && i > 8)
             break;
         if (!worked) {
-            /* What was taken back may stay dirty for want of a frame, but not for want of room. */
-            if (room(sim) && stats.loads_in_flight == 0 && i > 8)
+            /* What was taken back may stay dirty for want of a frame, but not for want of room. A
+             * journal that a fault made read-only is tried again in a second. */
+            if (room(sim) && !stats.journal.read_only && stats.loads_in_flight == 0 && i > 8)
                 break;
             clock_advance_ms(&sim->clock, 1000);
         }

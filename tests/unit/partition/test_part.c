@@ -461,6 +461,38 @@ TEST(a_job_that_is_being_dropped_is_gone_and_is_dropped_to_the_end)
     fix_done(&fix);
 }
 
+TEST(a_job_with_a_damaged_index_is_dropped_to_the_end)
+{
+    static const struct row rows[] = {
+        {"elk:{j}:completed:index", "0000000000000000001", "{}"},
+        {"elk:{j}:completed:index", "0000000000000000599", "{\"batch\":7}"},
+        {"elk:{j}:completed:index", "0000000000000000600", ""}, /* one more than there were */
+        {"elk:{j}:completed:index", "!", "{}"},                 /* no id finds it */
+        {"elk:{j}:completed:index", "x", "{}"},
+    };
+    for (size_t i = 0; i < ARRAY_LEN(rows); i++) {
+        struct fix fix;
+        fix_init(&fix);
+        fix.part->limits.batch = 2;
+        complete(&fix, 1200, 1200);
+        compact(&fix);
+        struct row row = rows[i];
+        must(&fix, kv_fix_run(&fix.kv, run_row, &row));
+        kv_fix_freeze_out(&fix.kv);
+        struct call call = {.fix = &fix, .count = 2000};
+        size_t steps = 0;
+        do {
+            must(&fix, kv_fix_run(&fix.kv, run_drop, &call));
+            ASSERT_LE(++steps, 8);
+        } while (call.flag);
+        ASSERT_RC(kv_fix_run(&fix.kv, run_drop, &call), RC_REPLY);
+        ASSERT_EQ(store_counter_get(fix.kv.store, fix.kv.ns->key_count),
+                  0); /* and no batch is left that nobody could remove */
+        must(&fix, kv_fix_run(&fix.kv, run_alloc, &call));
+        fix_done(&fix);
+    }
+}
+
 /* ---- cold rows ---- */
 
 TEST(every_read_may_be_cold_and_nothing_is_done_twice)

@@ -126,7 +126,7 @@ TEST(a_block_grows_by_size_classes_and_is_full_at_its_limit)
     } while (answer == BLOCK_OK);
     ASSERT_EQ(answer, BLOCK_FULL);
     ASSERT_EQ(fix.block->size, BLOCK_BYTES_MAX);
-    ASSERT_GT(fix.block->count, BLOCK_BYTES_MAX / (6 + 20 + 3 + 2) - 2);
+    ASSERT_GT(fix.block->count, BLOCK_BYTES_MAX / (6 + 20 + 2 + 4) - 2);
     fix_done(&fix);
 }
 
@@ -283,15 +283,15 @@ TEST(blocks_that_would_be_nearly_full_are_not_merged)
     struct fix fix;
     fix_init(&fix);
     struct block *right = block_new(&fix.meter, 1);
-    for (int i = 0; i < 2; i++) {
-        add(&fix, bytes_of(&"ab"[i], 1), bytes_of(zeros, 400), 0);
-        ASSERT_EQ(block_insert(&right, &fix.meter, (uint16_t)i, 0, bytes_of(&"xy"[i], 1),
+    for (int i = 0; i < 4; i++) {
+        add(&fix, bytes_of(&"abcd"[i], 1), bytes_of(zeros, 400), 0);
+        ASSERT_EQ(block_insert(&right, &fix.meter, (uint16_t)i, 0, bytes_of(&"wxyz"[i], 1),
                                bytes_of(zeros, 400), NULL),
                   BLOCK_OK);
     }
     ASSERT_FALSE(block_merge(&fix.block, right, &fix.meter));
-    ASSERT_EQ(fix.block->count, 2);
-    ASSERT_EQ(right->count, 2);
+    ASSERT_EQ(fix.block->count, 4);
+    ASSERT_EQ(right->count, 4);
     block_free(right, &fix.meter);
     fix_done(&fix);
 }
@@ -331,6 +331,83 @@ TEST(a_block_that_loses_most_of_its_rows_shrinks)
 }
 
 /* Values of changing lengths come and go; the block must always be what a plain array says. */
+/* Suffixes over an alphabet of the bytes at the edges, short ones: many share a beginning, many are
+ * the beginning of others, and zeros are not taken for what is missing. */
+static struct bytes odd_suffix(struct rand *rand, size_t begin, uint8_t *to)
+{
+    static const uint8_t odd[] = {0, 1, 0x7f, 0x80, 0xff};
+    size_t len = begin + rand_below(rand, 5);
+    memset(to, 'p', begin);
+    for (size_t i = begin; i < len; i++)
+        to[i] = odd[rand_below(rand, sizeof odd)];
+    if (len > 0 && rand_below(rand, 20) == 0)
+        len = rand_below(rand, (uint32_t)len); /* shorter than what the others share */
+    if (len > 0 && rand_below(rand, 20) == 0)
+        to[rand_below(rand, (uint32_t)len)] ^= 1; /* not as the others */
+    return bytes_of(to, len);
+}
+
+static uint16_t find_plainly(const struct block *block, struct bytes suffix, bool *ret_exact)
+{
+    uint16_t index = 0;
+    while (index < block->count && bytes_cmp(block_entry(block, index).suffix, suffix) < 0)
+        index++;
+    *ret_exact = index < block->count && bytes_eq(block_entry(block, index).suffix, suffix);
+    return index;
+}
+
+TEST(a_search_by_heads_finds_what_looking_at_every_suffix_finds)
+{
+    static const size_t begins[] = {0, 1, 7, 8, 9, 60, BLOCK_SKIP_MAX, 300};
+    uint8_t bytes[512];
+    struct rand rand;
+    rand_init_seed(&rand, 7);
+    for (size_t b = 0; b < sizeof begins / sizeof *begins; b++) {
+        struct fix fix;
+        fix_init(&fix);
+        for (int i = 0; i < 4000; i++) {
+            struct bytes suffix = odd_suffix(&rand, begins[b], bytes);
+            size_t value = rand_below(&rand, 8) ? rand_below(&rand, 4) : 600; /* out of line */
+            bool exact, wanted_exact;
+            uint16_t wanted = find_plainly(fix.block, suffix, &wanted_exact);
+            ASSERT_EQ(block_find(fix.block, suffix, &exact), wanted);
+            ASSERT_EQ(exact, wanted_exact);
+            if (fix.block->count > 0) {
+                ASSERT_EQ(block_find_end(fix.block, suffix, &exact), wanted);
+                ASSERT_EQ(exact, wanted_exact);
+            }
+            if (exact)
+                block_remove(&fix.block, &fix.meter, wanted, NULL);
+            else if (block_insert(&fix.block, &fix.meter, wanted, 0, suffix, bytes_of(zeros, value),
+                                  NULL) == BLOCK_FULL)
+                block_free(block_split(&fix.block, &fix.meter, block_middle(fix.block)),
+                           &fix.meter);
+            block_check(fix.block);
+        }
+        fix_done(&fix);
+    }
+}
+
+TEST(a_row_out_of_line_is_foreseen_among_equal_heads)
+{
+    struct fix fix;
+    fix_init(&fix);
+    char suffix[16];
+    for (int i = 0; i < 30; i++) {
+        snprintf(suffix, sizeof suffix, "%c%07d", i < 15 ? 'a' : 'b', i);
+        ASSERT_EQ(add(&fix, text(suffix), bytes_of(zeros, i < 27 ? 600 : 4), 0), BLOCK_OK);
+    }
+    for (int i = 0; i < 30; i++) {
+        bool exact;
+        snprintf(suffix, sizeof suffix, "%c%07d", i < 15 ? 'a' : 'b', i);
+        uint16_t index = block_prefetch_entry(fix.block, text(suffix));
+        uint16_t row = block_prefetch_out(fix.block, text(suffix), index);
+        ASSERT_LE(index, block_find(fix.block, text(suffix), &exact));
+        ASSERT_EQ(row, i < 27 ? i : fix.block->count);
+    }
+    fix_done(&fix);
+}
+
 TEST(a_block_agrees_with_a_plain_array)
 {
     enum { KEYS = 40 };

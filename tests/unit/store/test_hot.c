@@ -435,9 +435,11 @@ TEST(a_pinned_row_stays)
     fix_done(&fix);
 }
 
-static bool pinned_first(const struct hot_group *group, const struct block *block)
+static void pin_first(struct hot *hot, const struct hot_group *group)
 {
-    return group->loads && be32_get(block_entry(block, 0).suffix.ptr) == 0;
+    static const uint8_t zero[4];
+    (void)group;
+    hot_pin_add(hot, (struct hot_pin){.has_high = true, .high = bytes_of(zero, sizeof zero)});
 }
 
 TEST(a_pinned_block_and_its_group_stay)
@@ -445,7 +447,7 @@ TEST(a_pinned_block_and_its_group_stay)
     struct fix fix;
     int load;
     fix_init(&fix);
-    fix.hot.block_pinned = pinned_first;
+    fix.hot.group_pins = pin_first;
     struct hot_group *group = group_add(&fix, text("g"), 500, 1);
     group->loads = (struct load *)(void *)&load; /* only whether there is one is looked at */
     evict_all(&fix, 1);
@@ -457,6 +459,83 @@ TEST(a_pinned_block_and_its_group_stay)
     evict_all(&fix, 1);
     ASSERT_TRUE(!group_find(&fix, text("g")));
     fix_done(&fix);
+}
+
+struct drawn_pins { /* hot.row_pinned_arg: there are no rows */
+    size_t count;
+    struct hot_pin pin[40];
+    uint8_t end[80][4];
+    uint64_t asked;
+};
+
+static void pins_say(struct hot *hot, const struct hot_group *group)
+{
+    struct drawn_pins *pins = hot->row_pinned_arg;
+    (void)group;
+    pins->asked++;
+    for (size_t i = 0; i < pins->count; i++)
+        hot_pin_add(hot, pins->pin[i]);
+}
+
+static struct bytes end_draw(struct rand *rand, uint8_t to[4], uint32_t from, uint32_t range)
+{
+    be32_put(to, from + (uint32_t)rand_below(rand, range));
+    return bytes_of(to, 4);
+}
+
+static void pins_draw(struct drawn_pins *pins, struct rand *rand, uint32_t row_count)
+{
+    pins->count = 1 + rand_below(rand, ARRAY_LEN(pins->pin));
+    for (size_t i = 0; i < pins->count; i++) {
+        struct bytes low = end_draw(rand, pins->end[2 * i], 0, row_count);
+        pins->pin[i] =
+            (struct hot_pin){.has_low = rand_below(rand, 50) > 0,
+                             .has_high = rand_below(rand, 50) > 0,
+                             .low = low,
+                             .high = end_draw(rand, pins->end[2 * i + 1], be32_get(low.ptr), 20)};
+    }
+}
+
+static bool is_pinned(const struct drawn_pins *pins, struct bytes first, struct bytes last)
+{
+    for (size_t i = 0; i < pins->count; i++)
+        if ((!pins->pin[i].has_low || bytes_cmp(pins->pin[i].low, last) <= 0) &&
+            (!pins->pin[i].has_high || bytes_cmp(pins->pin[i].high, first) >= 0))
+            return true;
+    return false;
+}
+
+TEST(exactly_the_blocks_with_pinned_rows_stay_and_pins_are_asked_for_once_a_visit)
+{
+    enum { ROWS = 3000 };
+    struct rand rand;
+    rand_init_seed(&rand, 7);
+    for (int round = 0; round < 50; round++) {
+        struct fix fix;
+        struct drawn_pins pins = {0};
+        struct tree_pos pos;
+        uint64_t live = 0;
+        fix_init(&fix);
+        fix.hot.group_pins = pins_say;
+        fix.hot.row_pinned_arg = &pins;
+        pins_draw(&pins, &rand, ROWS);
+        struct hot_group *group = group_add(&fix, text("g"), ROWS, 1);
+        group->loads = (struct load *)(void *)&fix; /* any */
+        tree_seek_first(&group->tree, &pos);
+        for (bool more = tree_settle(&group->tree, &pos); more;) {
+            struct bytes first = block_entry(pos.block, 0).suffix;
+            pos.index = (uint16_t)(pos.block->count - 1);
+            live += is_pinned(&pins, first, block_entry(pos.block, pos.index).suffix)
+                        ? pos.block->count
+                        : 0;
+            more = tree_next(&group->tree, &pos);
+        }
+        evict_all(&fix, 1);
+        ASSERT_EQ(tree_live(&group->tree), live);
+        ASSERT_EQ(pins.asked, 3); /* laps */
+        group->loads = NULL;
+        fix_done(&fix);
+    }
 }
 
 TEST(a_large_group_leaves_block_by_block_within_the_visits_allowed)

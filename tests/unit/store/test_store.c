@@ -437,7 +437,7 @@ TEST(a_large_group_that_was_dropped_is_freed_in_steps)
     store_stats(fix.store, &stats);
     uint64_t before = stats.hot_bytes;
     store_begin(fix.store, 0);
-    for (int i = 0; i < 10000; i++) {
+    for (int i = 0; i < 20000; i++) {
         char key[16];
         snprintf(key, sizeof key, "%05d", i);
         ASSERT_RC(store_put(fix.store, data(&fix, "h"), text(key), bytes_of(value, sizeof value),
@@ -450,7 +450,7 @@ TEST(a_large_group_that_was_dropped_is_freed_in_steps)
     store_begin(fix.store, 0);
     ASSERT_RC(store_group_drop(fix.store, data(&fix, "h"), &fix.err), RC_OK);
     store_undo(fix.store);
-    ASSERT_EQ(store_group_state(fix.store, data(&fix, "h")).row_count, 10000);
+    ASSERT_EQ(store_group_state(fix.store, data(&fix, "h")).row_count, 20000);
     store_check(fix.store);
 
     store_begin(fix.store, 0);
