@@ -487,6 +487,7 @@ def test_a_value_for_which_there_is_no_memory_harms_nobody(start):
             client.execute_command(*command)
         assert other.ping() and other.get("kept") == b"safe" and other.incr("n"), refused
     assert other.exists("a", "big") == 0 and other.strlen("grows") == 20 * MIB
+    assert "there is no memory for its request" in server.stderr()
     memory_limit(server, None)
     assert client.set("big", value) and client.strlen("big") == len(value)
     assert client.append("grows", value) == 84 * MIB
