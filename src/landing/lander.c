@@ -432,20 +432,22 @@ static enum rc step_lock(struct lander *lander, struct err *err)
 }
 
 struct retry_step { /* over some entries, in one commit */
-    struct bytes after;
+    struct lander *lander;
+    struct land_rows rows;
     uint64_t next_ms;
-    size_t looked, marked;
+    size_t marked;
 };
 
-static enum rc entry_retry(struct lander *lander, struct retry_step *step, struct bytes value,
-                           struct err *err)
+static enum rc entry_retry(void *arg, struct bytes entry, struct bytes value, struct err *err)
 {
+    struct retry_step *step = arg;
+    struct lander *lander = step->lander;
     struct dirty_table table = lander__table(lander);
     uint64_t now_ms = table.ns->kv->now_ms;
     struct land_entry parts;
     struct dirty_error error;
     struct err ignored;
-    if (!land_rule_has_entry(lander->rule, step->after, &parts) ||
+    if (!land_rule_has_entry(lander->rule, entry, &parts) ||
         dirty_error_parse(value, &error, &ignored) != RC_OK)
         return RC_OK;
     if (!is_due(error.next_ms, now_ms)) {
@@ -453,33 +455,18 @@ static enum rc entry_retry(struct lander *lander, struct retry_step *step, struc
         return RC_OK;
     }
     step->marked++;
-    return dirty_mark(&table, step->after, error.removed, NULL, err);
+    return dirty_mark(&table, entry, error.removed, NULL, err);
 }
 
-/* RC_OK: those were the last. RC_WAIT: there are more behind step->after. */
-static enum rc entries_retry(struct lander *lander, struct retry_step *step, struct err *err)
+/* RC_OK: those were the last. RC_WAIT: there are more behind step->rows.after. */
+static enum rc entries_retry(struct retry_step *step, struct err *err)
 {
-    CLEANUP(store_walk_done) struct store_walk walk = {0};
-    struct dirty_table table = lander__table(lander);
-    struct kv *kv = table.ns->kv;
-    struct bytes entry, value, first = step->after;
+    struct dirty_table table = lander__table(step->lander);
     struct key key;
     enum rc rc = dirty_open(&table, DIRTY_ERROR, &key, err);
     if (rc != RC_OK || !key.exists)
         return rc;
-    store_walk_init(&walk, kv->store, key_rows(&key), false);
-    rc = store_walk_seek(&walk, first, err);
-    while (rc == RC_OK) {
-        if (step->looked >= LAND_STEP_FIELDS)
-            return RC_WAIT;
-        rc = store_walk_next(&walk, &entry, &value, err);
-        if (rc != RC_OK || (first.len > 0 && bytes_eq(entry, first)))
-            continue;
-        step->looked++;
-        step->after = arena_copy(&kv->arena, entry);
-        rc = entry_retry(lander, step, value, err);
-    }
-    return rc == RC_NOT_FOUND ? RC_OK : rc;
+    return landing__rows_walk(&step->rows, &key, entry_retry, step, err);
 }
 
 /* Entries that were refused and are due again are marked anew, with this commit's version. */
@@ -490,13 +477,14 @@ static enum rc step_retry(struct lander *lander, struct err *err)
     bool begins = retry->after.len == 0;
     if (retry->due_ms == UINT64_MAX || !is_due(retry->due_ms, kv->now_ms))
         return lander__step_to(lander, LANDER_SNAPSHOT);
-    struct retry_step step = {.after = arena_copy(&kv->arena, buf_bytes(&retry->after)),
+    struct retry_step step = {.lander = lander,
+                              .rows.after = arena_copy(&kv->arena, buf_bytes(&retry->after)),
                               .next_ms = begins ? UINT64_MAX : retry->next_ms};
-    enum rc rc = entries_retry(lander, &step, err);
+    enum rc rc = entries_retry(&step, err);
     if (rc != RC_OK && rc != RC_WAIT)
         return rc;
     buf_cut(&retry->after, 0);
-    if (rc == RC_WAIT && !buf_add_bytes(&retry->after, step.after))
+    if (rc == RC_WAIT && !buf_add_bytes(&retry->after, step.rows.after))
         return err_set(err, RC_NOMEM, "could not allocate memory for an entry");
     retry->next_ms = step.next_ms;
     lander->retried += step.marked;

@@ -55,12 +55,33 @@ enum rc landing__key_find(struct ns *ns, struct bytes name, struct key *ret_key,
     return rc;
 }
 
+enum rc landing__rows_walk(struct land_rows *rows, const struct key *key, land_row_fn *fn,
+                           void *arg, struct err *err)
+{
+    CLEANUP(store_walk_done) struct store_walk walk = {0};
+    struct kv *kv = key->ns->kv;
+    struct bytes name, value, first = rows->after;
+    store_walk_init(&walk, kv->store, key_rows(key), false);
+    enum rc rc = store_walk_seek(&walk, first, err);
+    while (rc == RC_OK) {
+        if (rows->looked >= LAND_STEP_FIELDS)
+            return RC_WAIT;
+        rc = store_walk_next(&walk, &name, &value, err);
+        if (rc != RC_OK || (first.len > 0 && bytes_eq(name, first)))
+            continue;
+        rows->looked++;
+        rows->after = arena_copy(&kv->arena, name);
+        rc = fn(arg, rows->after, value, err);
+    }
+    return rc == RC_NOT_FOUND ? RC_OK : rc;
+}
+
 /* ---- rules ---- */
 
 struct land_rule *landing_rule_of(const struct landing *landing, const struct ns *ns,
                                   struct bytes key)
 {
-    if (kv_owns(landing->kv, key))
+    if (landing__is_reserved(landing, key))
         return NULL;
     for (struct land_rule *rule = landing->rules; rule; rule = rule->next)
         if (rule->ns == ns && rule_takes(rule->spec, key, NULL))
@@ -491,12 +512,6 @@ static struct land_rule *rule_of(const struct key *key)
     return (struct land_rule *)key->rule;
 }
 
-static enum rc own_error(struct err *err)
-{
-    return err_set(err, RC_INVALID,
-                   "keys that begin with " LAND_OWN_PREFIX " are landing's own: they can be read");
-}
-
 /* Whether the owner is marked: then what is here is all there is. `any`: or any of its fields. */
 static enum rc owner_is_marked(const struct land_rule *rule, const struct key *key, bool any,
                                bool *ret_marked, struct err *err)
@@ -535,9 +550,9 @@ static enum rc dead_look(const struct land_rule *rule, struct key *key, struct e
 
 /* Landing's own keys can be read, but for the rules: their URLs may hold passwords, and LAND.RULE
  * LIST shows them without. */
-static enum rc own_found(struct landing *landing, struct key *key)
+static enum rc own_found(struct key *key)
 {
-    key->rule = &landing->own;
+    key->locked = "keys that begin with " LAND_OWN_PREFIX " are landing's own: they can be read";
     if (bytes_eq(key->name, BYTES(LAND_RULES_KEY)))
         key->exists = key->dead = false;
     return RC_OK;
@@ -548,8 +563,8 @@ static enum rc hook_found(void *arg, struct key *key, bool whole, struct err *er
     struct landing *landing = arg;
     struct land_rule *rule = landing->memo.rule;
     if (!memo_has(&landing->memo, key->ns, key->name)) {
-        if (bytes_start_with(key->name, BYTES(LAND_OWN_PREFIX)))
-            return own_found(landing, key);
+        if (landing__is_own(key->name))
+            return own_found(key);
         rule = landing_rule_of(landing, key->ns, key->name);
     }
     if (!rule)
@@ -577,7 +592,7 @@ static enum rc hook_field_missing(void *arg, const struct key *key, struct bytes
     struct address address;
     struct err ignored;
     bool marked;
-    if (rule->is_own || !landing->lifting || (key->dead && rule->spec->expire_delete))
+    if (!landing->lifting || (key->dead && rule->spec->expire_delete))
         return RC_NOT_FOUND;
     enum rc rc = owner_is_marked(rule, key, false, &marked, err);
     if (rc != RC_OK || marked)
@@ -599,8 +614,6 @@ static enum rc hook_field_change(void *arg, const struct key *key, struct bytes 
 {
     struct land_rule *rule = rule_of(key);
     (void)arg;
-    if (rule->is_own)
-        return own_error(err);
     enum rc rc = RC_INVALID;
     if (field.len == 0) /* would be the owner's mark */
         rc = err_set(err, rc, "a field of a landed key has a name");
@@ -614,8 +627,6 @@ static enum rc hook_key_change(void *arg, const struct key *key, bool removed, b
 {
     struct landing *landing = arg;
     struct land_rule *rule = rule_of(key);
-    if (rule->is_own)
-        return own_error(err);
     if (expired && !rule->spec->expire_delete) {
         lifts_forget_absence(landing); /* SQL may have it: it was here */
         lift_stale(landing, key->ns, key->name);
@@ -623,12 +634,6 @@ static enum rc hook_key_change(void *arg, const struct key *key, bool removed, b
     }
     enum rc rc = mark(rule, key->name, BYTES(""), removed, err);
     return rc == RC_INVALID && removed ? RC_OK : rc; /* it has never landed: it may go */
-}
-
-static enum rc hook_may_change(void *arg, const struct key *key, struct err *err)
-{
-    (void)arg;
-    return rule_of(key)->is_own ? own_error(err) : RC_OK;
 }
 
 static enum rc hook_flush(void *arg, const struct ns *ns, bool swapped, struct err *err)
@@ -816,7 +821,6 @@ struct landing *landing_new(const struct landing_options *options)
     landing->options = *options;
     landing->kv = options->kv;
     landing->lifting = true;
-    landing->own = (struct land_rule){.landing = landing, .is_own = true};
     dirty_init(&landing->dirty);
     buf_init(&landing->entry, STORE_SUFFIX_BYTES_MAX);
     buf_init(&landing->owner, STORE_SUFFIX_BYTES_MAX);
@@ -830,7 +834,6 @@ struct landing *landing_new(const struct landing_options *options)
                                             .field_missing = hook_field_missing,
                                             .field_change = hook_field_change,
                                             .key_change = hook_key_change,
-                                            .may_change = hook_may_change,
                                             .flush = hook_flush,
                                             .flushed = hook_flushed,
                                             .arg = landing};

@@ -22,7 +22,6 @@ struct land_rule {
     struct landing *landing;
     struct rule_spec *spec;
     struct ns *ns;
-    bool is_own; /* no rule: stands for landing's own keys */
     bool from_config;
     struct lander *lander;
     struct worker *lifter;
@@ -68,7 +67,6 @@ struct landing {
     struct kv *kv;
     struct dirty dirty;
     uint64_t snapshots[LAND_TABLES_MAX]; /* of each dirty table, whatever its database */
-    struct land_rule own;
     struct land_rule *rules;
     struct land_rule *leaving; /* deleted, and not freed: a thread waits for its database */
     uint8_t token[LAND_TOKEN_BYTES];
@@ -95,12 +93,33 @@ struct landing {
     size_t alone_count;
 };
 
+/* Keys of landing itself, and of models that have their own, belong to no rule, whatever its
+ * pattern. */
+static inline bool landing__is_own(struct bytes key)
+{
+    return bytes_start_with(key, BYTES(LAND_OWN_PREFIX));
+}
+static inline bool landing__is_reserved(const struct landing *landing, struct bytes key)
+{
+    return landing__is_own(key) || kv_owns(landing->kv, key);
+}
+
 /* Around each attempt of a job of ours, which is a task's run(). Nothing is lifted for it. */
 void landing__enter(struct landing *landing);
 enum rc landing__leave(struct landing *landing, enum rc rc); /* returns rc */
 /* The key as it is here: no hook is asked. */
 enum rc landing__key_find(struct ns *ns, struct bytes name, struct key *ret_key,
                           struct err *err) NODISCARD;
+/* Some rows of a key in a commit. */
+struct land_rows {
+    struct bytes after; /* the last that was looked at, in the kv's arena; empty: none */
+    size_t looked;      /* in this commit */
+};
+typedef enum rc land_row_fn(void *arg, struct bytes name, struct bytes value, struct err *err);
+/* Those behind rows->after, in order. The name is in the kv's arena. RC_OK: there are no more, or
+ * fn said RC_NOT_FOUND: that is enough. RC_WAIT: LAND_STEP_FIELDS have been looked at. */
+enum rc landing__rows_walk(struct land_rows *rows, const struct key *key, land_row_fn *fn,
+                           void *arg, struct err *err) NODISCARD;
 /* A version above it is an error, never a new LSN: it is more than a day ahead of the clock. After
  * the clock went back our own may be so, too: what is not above them is none. */
 uint64_t landing__future_lsn(const struct landing *landing);

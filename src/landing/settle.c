@@ -43,9 +43,9 @@ struct step {
     struct ns *ns;
     struct bytes entry[LAND_STEP_FIELDS];
     struct move move[LAND_STEP_FIELDS];
-    size_t count, looked;
+    size_t count;
     uint64_t alone;
-    struct bytes after; /* in the kv's arena, as all here */
+    struct land_rows rows; /* all bytes here are in the kv's arena */
 };
 
 /* ---- landing's own keys ---- */
@@ -116,14 +116,13 @@ static const struct land_rule *rule_of_entry(const struct step *step, struct byt
     return step->added && land_rule_has_entry(step->added, entry, ret_entry) ? step->added : NULL;
 }
 
-static enum rc entry_look(struct step *step, struct bytes value, struct err *err)
+static enum rc entry_look(void *arg, struct bytes entry, struct bytes value, struct err *err)
 {
+    struct step *step = arg;
     struct land_settle *settle = step->settle;
     struct land_entry parts;
     uint64_t version;
-    struct bytes entry = step->after;
     const struct land_rule *rule = rule_of_entry(step, entry, &parts);
-    step->looked++;
     step->alone += rule == NULL;
     if (!rule || (!settle->at_start && rule != step->added))
         return RC_OK;
@@ -141,30 +140,17 @@ static enum rc entry_look(struct step *step, struct bytes value, struct err *err
     return RC_OK;
 }
 
-/* RC_WAIT: there are more behind step->after. */
+/* RC_WAIT: there are more behind step->rows.after. */
 static enum rc part_look(struct step *step, const struct dirty_table *table, struct err *err)
 {
-    CLEANUP(store_walk_done) struct store_walk walk = {0};
-    struct kv *kv = step->ns->kv;
-    struct bytes entry, value, first = step->after;
     struct key key;
     enum rc rc = dirty_open(table, step->settle->part, &key, err);
     if (rc != RC_OK || !key.exists)
         return rc;
-    store_walk_init(&walk, kv->store, key_rows(&key), false);
-    rc = store_walk_seek(&walk, first, err);
-    while (rc == RC_OK) {
-        if (step->looked >= LAND_STEP_FIELDS)
-            return RC_WAIT;
-        rc = store_walk_next(&walk, &entry, &value, err);
-        if (rc != RC_OK || (first.len > 0 && bytes_eq(entry, first)))
-            continue;
-        step->after = arena_copy(&kv->arena, entry);
-        rc = entry_look(step, value, err);
-    }
-    if (rc == RC_COLD && step->looked > 0 && step->count == 0)
+    rc = landing__rows_walk(&step->rows, &key, entry_look, step, err);
+    if (rc == RC_COLD && step->rows.looked > 0 && step->count == 0)
         return RC_WAIT; /* after a crash there are many cold places: not all again for each */
-    return rc == RC_NOT_FOUND ? RC_OK : rc;
+    return rc;
 }
 
 /* As it is, unless the right table has a newer one. */
@@ -223,7 +209,7 @@ static enum rc part_step(struct step *step, struct err *err)
     struct land_settle *settle = step->settle;
     struct dirty_table table = {
         .dirty = &settle->landing->dirty, .ns = step->ns, .number = settle->table};
-    step->after = arena_copy(&settle->landing->kv->arena, buf_bytes(&settle->after));
+    step->rows.after = arena_copy(&settle->landing->kv->arena, buf_bytes(&settle->after));
     enum rc rc = RC_OK, moved_rc = RC_OK;
     if (settle->there[settle->part] >> settle->table & 1) {
         rc = part_look(step, &table, err);
@@ -233,12 +219,12 @@ static enum rc part_step(struct step *step, struct err *err)
     if ((rc != RC_OK && rc != RC_WAIT) || moved_rc != RC_OK)
         return moved_rc != RC_OK ? moved_rc : rc;
     buf_cut(&settle->after, 0);
-    if (!buf_add_bytes(&settle->after, step->after))
+    if (!buf_add_bytes(&settle->after, step->rows.after))
         return err_set(err, RC_NOMEM, "could not allocate memory for an entry");
     settle->moved += step->count;
     settle->alone += step->alone;
     bool more = rc == RC_WAIT || part_next(settle);
-    if (step->looked > 0) /* (3): what is cold in the next part must not undo this one */
+    if (step->rows.looked > 0) /* (3): what is cold in the next part must not undo this one */
         return RC_WAIT;
     return more ? RC_OK : RC_NOT_FOUND;
 }

@@ -26,8 +26,9 @@ struct land_sync {
 struct step { /* what a step has done so far: (1) */
     struct land_sync *sync;
     struct land_rule *rule;
-    struct bytes after; /* in the kv's arena */
-    size_t looked;
+    struct bytes key;
+    struct address address;
+    struct land_rows rows;
     uint64_t marked, skipped;
 };
 
@@ -53,13 +54,12 @@ void land_sync_free(void *arg)
 
 /* (2) */
 static enum rc is_marked_since(const struct step *step, const struct dirty_table *table,
-                               const struct address *address, struct bytes field, bool *ret_is,
-                               struct err *err)
+                               struct bytes field, bool *ret_is, struct err *err)
 {
     struct buf *entry = &step->rule->landing->entry;
     *ret_is = false;
     buf_cut(entry, 0);
-    if (!address_entry_add(address, field, entry))
+    if (!address_entry_add(&step->address, field, entry))
         return err_set(err, RC_NOMEM, "could not allocate memory for an entry");
     for (enum dirty_part part = DIRTY_MARKED; part <= DIRTY_SAVING && !*ret_is; part++) {
         uint64_t version;
@@ -72,60 +72,32 @@ static enum rc is_marked_since(const struct step *step, const struct dirty_table
 }
 
 /* RC_NOT_FOUND: nothing of this key can be landed, its table is another's. */
-static enum rc field_sync(struct step *step, const struct address *address, struct bytes key,
-                          struct bytes field, struct err *err)
+static enum rc field_sync(void *arg, struct bytes field, struct bytes value, struct err *err)
 {
+    struct step *step = arg;
     struct land_rule *rule = step->rule;
-    struct dirty_table table = land_rule_table(rule, address_table(rule->spec, key));
+    struct dirty_table table = land_rule_table(rule, address_table(rule->spec, step->key));
     struct err ignored;
     bool marked;
-    if (address_check_field(address, field, &ignored) != RC_OK) {
+    (void)value;
+    if (address_check_field(&step->address, field, &ignored) != RC_OK) {
         step->skipped++;
         return RC_OK;
     }
-    enum rc rc = is_marked_since(step, &table, address, field, &marked, err);
+    enum rc rc = is_marked_since(step, &table, field, &marked, err);
     if (rc != RC_OK || marked)
         return rc;
-    rc = land_mark(rule, key, field, err);
-    if (rc == RC_INVALID)
-        return RC_NOT_FOUND;
+    rc = land_mark(rule, step->key, field, err);
     step->marked += rc == RC_OK;
-    return rc;
-}
-
-/* RC_WAIT: there are more fields, behind step->after. */
-static enum rc fields_sync(struct step *step, const struct address *address, const struct key *key,
-                           struct err *err)
-{
-    CLEANUP(store_walk_done) struct store_walk walk = {0};
-    struct kv *kv = key->ns->kv;
-    struct bytes name, value, first = step->after;
-    store_walk_init(&walk, kv->store, key_rows(key), false);
-    enum rc rc = store_walk_seek(&walk, first, err);
-    while (rc == RC_OK) {
-        if (step->looked >= LAND_STEP_FIELDS)
-            return RC_WAIT;
-        rc = store_walk_next(&walk, &name, &value, err);
-        if (rc != RC_OK)
-            return rc == RC_NOT_FOUND ? RC_OK : rc;
-        if (first.len > 0 && bytes_eq(name, first))
-            continue;
-        step->looked++;
-        step->after = arena_copy(&kv->arena, name);
-        rc = field_sync(step, address, key->name, step->after, err);
-    }
-    if (rc != RC_NOT_FOUND)
-        return rc;
-    step->skipped++;
-    return RC_OK;
+    step->skipped += rc == RC_INVALID;
+    return rc == RC_INVALID ? RC_NOT_FOUND : rc;
 }
 
 static enum rc key_sync(struct step *step, struct bytes name, struct err *err)
 {
-    struct address address;
     struct key key;
     struct err ignored;
-    step->looked++; /* also if it has no fields: a page of such keys is work */
+    step->rows.looked++; /* also if it has no fields: a page of such keys is work */
     enum rc rc = landing__key_find(step->rule->ns, name, &key, err);
     if (rc != RC_OK)
         return rc;
@@ -133,11 +105,12 @@ static enum rc key_sync(struct step *step, struct bytes name, struct err *err)
     if (!key.exists || (key.meta.expire_ms != 0 && key.meta.expire_ms <= now_ms))
         return RC_OK; /* gone, or about to go */
     if (key.meta.type != TYPE_HASH ||
-        address_of(step->rule->spec, name, &address, &ignored) != RC_OK) {
+        address_of(step->rule->spec, name, &step->address, &ignored) != RC_OK) {
         step->skipped++;
         return RC_OK;
     }
-    return fields_sync(step, &address, &key, err);
+    step->key = name;
+    return landing__rows_walk(&step->rows, &key, field_sync, step, err);
 }
 
 /* Keys of the page from `at` on. RC_WAIT: the step is full. */
@@ -145,28 +118,28 @@ static enum rc page_sync(struct step *step, size_t *at, struct err *err)
 {
     const struct keys_page *page = &step->sync->page;
     for (; *at < page->count; (*at)++) {
-        if (step->looked >= LAND_STEP_FIELDS)
+        if (step->rows.looked >= LAND_STEP_FIELDS)
             return RC_WAIT;
         enum rc rc = key_sync(step, page->name[*at], err);
         if (rc != RC_OK)
             return rc;
-        step->after = BYTES("");
+        step->rows.after = BYTES("");
     }
     return RC_OK;
 }
 
 enum rc land_sync_step(struct land_sync *sync, struct land_rule *rule, struct err *err)
 {
-    struct step step = {.sync = sync, .rule = rule, .after = buf_bytes(&sync->after)};
+    struct step step = {.sync = sync, .rule = rule};
     size_t at = sync->at;
     if (rule->ns != sync->ns)
         return err_set(err, RC_INVALID, "the rule was changed meanwhile");
-    step.after = arena_copy(&rule->landing->kv->arena, step.after);
+    step.rows.after = arena_copy(&rule->landing->kv->arena, buf_bytes(&sync->after));
     enum rc rc = page_sync(&step, &at, err);
     if (rc != RC_OK && rc != RC_WAIT)
         return rc;
     buf_cut(&sync->after, 0);
-    if (!buf_add_bytes(&sync->after, step.after))
+    if (!buf_add_bytes(&sync->after, step.rows.after))
         return err_set(err, RC_NOMEM, "could not allocate memory for a field's name");
     sync->at = at;
     sync->marked += step.marked;
@@ -177,7 +150,7 @@ enum rc land_sync_step(struct land_sync *sync, struct land_rule *rule, struct er
         return RC_OK;
     /* A page that is cold leaves an empty one behind, which the step done again passes by; what was
      * marked in this commit goes with it, so nothing may have been. */
-    if (step.looked > 0)
+    if (step.rows.looked > 0)
         return RC_WAIT;
     rc = keys_page_next(&sync->page, rule, err);
     sync->at = 0;

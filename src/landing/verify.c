@@ -259,38 +259,15 @@ struct differ {
 struct walk_step { /* over fields of an owner, behind `after` */
     struct land_verify *verify;
     struct verify_owner *owner;
-    size_t looked;
+    struct land_rows rows;
     struct differ differ[LAND_STEP_FIELDS]; /* COMPARE: noted when the commit is to stay */
     size_t differ_count;
     uint64_t repaired;
-    struct bytes after; /* in the kv's arena */
-    enum rc (*fn)(struct walk_step *step, struct bytes name, struct bytes value, struct err *err);
 };
 
-/* RC_WAIT: there are more. RC_NOT_FOUND of fn: that is enough. */
-static enum rc fields_walk(struct walk_step *step, const struct key *key, struct err *err)
+static enum rc field_read(void *arg, struct bytes name, struct bytes value, struct err *err)
 {
-    CLEANUP(store_walk_done) struct store_walk walk = {0};
-    struct kv *kv = key->ns->kv;
-    struct bytes name, value, first = step->after;
-    store_walk_init(&walk, kv->store, key_rows(key), false);
-    enum rc rc = store_walk_seek(&walk, first, err);
-    while (rc == RC_OK) {
-        if (step->looked >= LAND_STEP_FIELDS)
-            return RC_WAIT;
-        rc = store_walk_next(&walk, &name, &value, err);
-        if (rc != RC_OK || (first.len > 0 && bytes_eq(name, first)))
-            continue;
-        step->looked++;
-        step->after = arena_copy(&kv->arena, name);
-        rc = step->fn(step, step->after, value, err);
-    }
-    return rc == RC_NOT_FOUND ? RC_OK : rc;
-}
-
-static enum rc field_read(struct walk_step *step, struct bytes name, struct bytes value,
-                          struct err *err)
-{
+    struct walk_step *step = arg;
     (void)err;
     field_add(step->verify, name, value);
     return RC_OK;
@@ -302,11 +279,11 @@ static enum rc owner_read(struct walk_step *step, struct err *err)
     struct land_verify *verify = step->verify;
     struct verify_owner *owner = step->owner;
     struct key key;
-    step->looked++;
+    step->rows.looked++;
     enum rc rc = owner_look(verify, owner, &key, err);
     owner->begun = owner->begun || rc == RC_OK;
     if (rc == RC_OK && !owner->stale)
-        rc = fields_walk(step, &key, err);
+        rc = landing__rows_walk(&step->rows, &key, field_read, step, err);
     if (owner->stale)
         verify->field_count = owner->from;
     owner->count = verify->field_count - owner->from;
@@ -318,24 +295,24 @@ static enum rc owner_read(struct walk_step *step, struct err *err)
  * behind it is cold. */
 static enum rc step_read(struct land_verify *verify, struct err *err)
 {
-    struct walk_step step = {.verify = verify, .fn = field_read};
+    struct walk_step step = {.verify = verify};
     struct arena *arena = &verify->rule->landing->kv->arena;
     enum rc rc = RC_OK;
-    step.after = arena_copy(arena, buf_bytes(&verify->after));
+    step.rows.after = arena_copy(arena, buf_bytes(&verify->after));
     while (rc == RC_OK && verify->page_at < verify->page.count &&
            (verify->at < verify->owner_count || verify->field_count < WINDOW_FIELDS_MAX)) {
         if (verify->at == verify->owner_count)
             owner_new(verify, verify->page.name[verify->page_at]);
         step.owner = &verify->owner[verify->at];
-        rc = step.looked >= LAND_STEP_FIELDS ? RC_WAIT : owner_read(&step, err);
+        rc = step.rows.looked >= LAND_STEP_FIELDS ? RC_WAIT : owner_read(&step, err);
         if (rc == RC_OK) {
-            step.after = BYTES("");
+            step.rows.after = BYTES("");
             verify->page_at++;
             verify->at++;
         }
     }
     buf_cut(&verify->after, 0);
-    if (!buf_add_bytes(&verify->after, step.after))
+    if (!buf_add_bytes(&verify->after, step.rows.after))
         return err_set(err, RC_NOMEM, "could not allocate memory for a field's name");
     if (rc == RC_OK)
         verify->state = VERIFY_ASK;
@@ -505,9 +482,9 @@ static enum rc mark_again(struct land_verify *verify, struct bytes key, struct b
     return rc;
 }
 
-static enum rc field_compare(struct walk_step *step, struct bytes name, struct bytes value,
-                             struct err *err)
+static enum rc field_compare(void *arg, struct bytes name, struct bytes value, struct err *err)
 {
+    struct walk_step *step = arg;
     struct land_verify *verify = step->verify;
     struct verify_owner *owner = step->owner;
     const struct verify_field *field = field_find(verify, owner, name);
@@ -537,7 +514,7 @@ static enum rc owner_repair(struct walk_step *step, const struct key *key, struc
     }
     bool marks = repairs && owner->extra == 0;
     if (rc == RC_OK && (marks || verify->result.example_count < LAND_VERIFY_EXAMPLES))
-        rc = fields_walk(step, key, err);
+        rc = landing__rows_walk(&step->rows, key, field_compare, step, err);
     return rc;
 }
 
@@ -580,7 +557,7 @@ static bool lsn_is_low(struct land_verify *verify, const struct store *store)
 /* Owners up to the next one that differs, and a step over that. */
 static enum rc step_compare(struct land_verify *verify, struct store *store, struct err *err)
 {
-    struct walk_step step = {.verify = verify, .fn = field_compare};
+    struct walk_step step = {.verify = verify};
     if (verify->work_rc != RC_OK)
         return err_set(err, RC_REPLY, "LANDDOWN rule %s cannot be asked: %s",
                        verify->rule->spec->name,
@@ -592,12 +569,12 @@ static enum rc step_compare(struct land_verify *verify, struct store *store, str
         owner_checked(verify, &verify->owner[verify->at++]);
     if (verify->at < verify->owner_count) {
         step.owner = &verify->owner[verify->at];
-        step.after = arena_copy(&verify->rule->landing->kv->arena, buf_bytes(&verify->after));
+        step.rows.after = arena_copy(&verify->rule->landing->kv->arena, buf_bytes(&verify->after));
         enum rc rc = owner_compare(&step, err);
         if (rc != RC_OK && rc != RC_WAIT)
             return rc;
         buf_cut(&verify->after, 0);
-        if (rc == RC_WAIT && !buf_add_bytes(&verify->after, step.after))
+        if (rc == RC_WAIT && !buf_add_bytes(&verify->after, step.rows.after))
             return err_set(err, RC_NOMEM, "could not allocate memory for a field's name");
         verify->differs = rc == RC_WAIT;
         verify->at += rc == RC_OK;

@@ -343,10 +343,31 @@ static void mins_get(const struct part_batch *batch, const uint32_t *position, s
             wrap_add(min_id[i], wrap_mul(batch->min_factor, wrap_add(batch->frame.id_min, id[i])));
 }
 
+/* Of record i of columns that were read. */
+static inline struct codes codes_at(const struct part_batch *batch, int64_t (*value)[COLUMN_SYNC],
+                                    size_t i)
+{
+    return (struct codes){
+        .id = wrap_add(batch->frame.id_min, value[PART_COLUMN_ID][i]),
+        .span = value[PART_COLUMN_SPAN][i],
+        .min_id = value[PART_COLUMN_MIN][i],
+        .worker = value[PART_COLUMN_WORKER][i],
+        .status = value[PART_COLUMN_STATUS][i],
+        .duration = value[PART_COLUMN_DURATION][i],
+        .updated = value[PART_COLUMN_UPDATED][i],
+        .created = value[PART_COLUMN_CREATED][i],
+        .version = value[PART_COLUMN_VERSION][i],
+        .fence = value[PART_COLUMN_FENCE][i],
+        .attempts = value[PART_COLUMN_ATTEMPTS][i],
+        .error = value[PART_COLUMN_ERROR][i],
+        .options = value[PART_COLUMN_OPTIONS][i],
+    };
+}
+
 static enum rc some_read(struct part_batch *batch, const uint32_t *position, size_t count,
                          struct part_record *records, struct err *err)
 {
-    int64_t value[PART_COLUMN_TEXT_ENDS][PART_READ_PART];
+    int64_t value[PART_COLUMN_TEXT_ENDS][COLUMN_SYNC];
     for (int i = 0; i < PART_COLUMN_TEXT_ENDS; i++)
         if (batch->column[i] && i != PART_COLUMN_FIRST && i != PART_COLUMN_UPDATED)
             column_gather(batch->column[i], position, count, value[i]);
@@ -354,21 +375,7 @@ static enum rc some_read(struct part_batch *batch, const uint32_t *position, siz
     part__updated_gather(batch, position, count, value[PART_COLUMN_WORKER],
                          value[PART_COLUMN_UPDATED]);
     for (size_t i = 0; i < count; i++) {
-        struct codes codes = {
-            .id = wrap_add(batch->frame.id_min, value[PART_COLUMN_ID][i]),
-            .span = value[PART_COLUMN_SPAN][i],
-            .min_id = value[PART_COLUMN_MIN][i],
-            .worker = value[PART_COLUMN_WORKER][i],
-            .status = value[PART_COLUMN_STATUS][i],
-            .duration = value[PART_COLUMN_DURATION][i],
-            .updated = value[PART_COLUMN_UPDATED][i],
-            .created = value[PART_COLUMN_CREATED][i],
-            .version = value[PART_COLUMN_VERSION][i],
-            .fence = value[PART_COLUMN_FENCE][i],
-            .attempts = value[PART_COLUMN_ATTEMPTS][i],
-            .error = value[PART_COLUMN_ERROR][i],
-            .options = value[PART_COLUMN_OPTIONS][i],
-        };
+        struct codes codes = codes_at(batch, value, i);
         enum rc rc = codes_to_record(batch, &codes, &records[i], err);
         if (rc != RC_OK)
             return rc;
@@ -414,27 +421,12 @@ static enum rc block_decode(struct part_batch *batch, size_t from, size_t count,
     if (batch->min_mode == MIN_CHAIN)
         mins_get(batch, &first, 1, NULL, &chain);
     for (size_t i = 0; i < count; i++) {
-        struct codes codes = {
-            .id = wrap_add(batch->frame.id_min, value[PART_COLUMN_ID][i]),
-            .span = value[PART_COLUMN_SPAN][i],
-            .worker = value[PART_COLUMN_WORKER][i],
-            .status = value[PART_COLUMN_STATUS][i],
-            .duration = value[PART_COLUMN_DURATION][i],
-            .updated = value[PART_COLUMN_UPDATED][i],
-            .created = value[PART_COLUMN_CREATED][i],
-            .version = value[PART_COLUMN_VERSION][i],
-            .fence = value[PART_COLUMN_FENCE][i],
-            .attempts = value[PART_COLUMN_ATTEMPTS][i],
-            .error = value[PART_COLUMN_ERROR][i],
-            .options = value[PART_COLUMN_OPTIONS][i],
-        };
+        struct codes codes = codes_at(batch, value, i);
         if (batch->min_mode == MIN_CHAIN) {
             codes.min_id = chain;
             chain = wrap_add(wrap_add(chain, codes.span), 1);
-        } else {
-            codes.min_id = value[PART_COLUMN_MIN][i];
-            if (batch->min_mode == MIN_BY_ID)
-                codes.min_id = wrap_add(codes.min_id, wrap_mul(batch->min_factor, codes.id));
+        } else if (batch->min_mode == MIN_BY_ID) {
+            codes.min_id = wrap_add(codes.min_id, wrap_mul(batch->min_factor, codes.id));
         }
         enum rc rc = codes_to_record(batch, &codes, &to[i], err);
         if (rc != RC_OK)

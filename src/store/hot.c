@@ -674,8 +674,13 @@ bool hot_sweep(struct hot *hot, uint32_t bucket_max)
 
 void hot_tidy_begin(struct hot *hot)
 {
-    if (hot->tidying || hot->trash_count < TIDY_TRASH_MIN ||
-        hot->trash_count < hot->table.entry_count / TIDY_PART)
+    uint64_t enough = hot->tidy_count;
+    if (enough == 0) {
+        enough = hot->table.entry_count / TIDY_PART;
+        if (enough < TIDY_TRASH_MIN)
+            enough = TIDY_TRASH_MIN;
+    }
+    if (hot->tidying || hot->trash_count < enough)
         return;
     hot->tidying = true;
     hot->tidy_cursor = 0;
@@ -697,7 +702,10 @@ static void entry_tidy(struct hot *hot, struct hot_head *head, uint32_t horizon)
             return;
         row_visit(hot, (struct hot_row *)head, horizon);
     }
-    hot->tidy_left_count += hot->table.entry_count == before;
+    if (hot->table.entry_count == before)
+        hot->tidy_left_count++;
+    else
+        hot->tidied_count++;
 }
 
 void hot_tidy(struct hot *hot, uint32_t horizon, uint32_t bucket_max)

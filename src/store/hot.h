@@ -104,6 +104,7 @@ struct hot {
     /* Tombstones and empty groups that have come since the last round of hot_tidy(), and those it
      * left; some have been filled again. */
     uint64_t trash_count;
+    uint32_t tidy_count; /* so many begin a round; 0: as hot_tidy_begin() finds right */
     bool tidying;
     uint64_t tidy_cursor, tidy_left_count;
     struct hot_head **bucket; /* entries of one bucket while it is visited */
@@ -111,6 +112,7 @@ struct hot {
     size_t bucket_cap;
     uint64_t evicted_block_count;
     uint64_t evicted_row_count;
+    uint64_t tidied_count;
     /* Whether a row is held for a task; NULL: no row is. */
     bool (*row_pinned)(void *arg, uint32_t slot, struct bytes key);
     void *row_pinned_arg;

@@ -379,6 +379,7 @@ void store_stats(struct store *store, struct store_stats *ret_stats)
         .hot_entry_count = hot->table.entry_count,
         .evicted_block_count = hot->evicted_block_count,
         .evicted_row_count = hot->evicted_row_count,
+        .tidied_count = hot->tidied_count,
         .load_count = loads->started_count,
         .load_row_count = loads->row_count,
         .load_failed_count = loads->failed_count,

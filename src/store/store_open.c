@@ -284,6 +284,7 @@ static enum rc replay_prefix(struct replay *replay, const struct record *record,
     return RC_OK;
 }
 
+/* A change of a row, or of all rows of a group: a checksum does not say that it makes sense. */
 static enum rc replay_row(struct replay *replay, const struct record *record, struct err *err)
 {
     struct store *store = replay->store;
@@ -293,12 +294,18 @@ static enum rc replay_row(struct replay *replay, const struct record *record, st
         space_check(&store->catalog.spaces, record->space, record->group, record->suffix, err);
     if (rc == RC_OK)
         rc = replay_prefix(replay, record, &key, err);
+    if (rc == RC_OK && key.len > STORE_GROUP_KEY_BYTES_MAX)
+        rc = err_set(err, RC_TOO_BIG, "a key of %zu bytes is over the limit", key.len);
     if (rc != RC_OK)
         return err_set(err, RC_CORRUPT, "the journal holds a row that does not fit its space: %s",
                        err->text);
-    bool tomb = record->kind == RECORD_DELETE;
+    bool tomb = record->kind != RECORD_PUT;
     if (space->kind == SPACE_WHOLE)
         return store__row_put(store, replay->last_prefix, key, record->value, tomb, err);
+    if (record->kind == RECORD_DROP_GROUP) {
+        store__group_drop(store, replay->last_prefix, key);
+        return RC_OK;
+    }
     if (tomb) {
         rc = store__tree_delete(store, replay->last_prefix, key, record->suffix, 0, NULL, err);
         return rc == RC_NOT_FOUND ? RC_OK : rc;
@@ -307,21 +314,29 @@ static enum rc replay_row(struct replay *replay, const struct record *record, st
                            err);
 }
 
+static enum rc replay_counter(struct store *store, const struct record *record, struct err *err)
+{
+    uint32_t number;
+    int64_t sum;
+    enum rc rc = store_counter(store, record->group, &number, err);
+    if (rc != RC_OK)
+        return err_set(err, RC_CORRUPT, "the journal changes a counter: %s", err->text);
+    if (__builtin_add_overflow(store->counter[number].value, record->delta, &sum))
+        return err_set(err, RC_CORRUPT, "the journal makes a counter overflow");
+    store__counter_add(store, number, record->delta);
+    return RC_OK;
+}
+
 static enum rc replay_record(struct replay *replay, const struct record *record, struct err *err)
 {
     struct store *store = replay->store;
     struct bytes key;
-    uint32_t number;
     enum rc rc;
     switch (record->kind) {
     case RECORD_PUT:
     case RECORD_DELETE:
-        return replay_row(replay, record, err);
     case RECORD_DROP_GROUP:
-        rc = replay_prefix(replay, record, &key, err);
-        if (rc == RC_OK)
-            store__group_drop(store, replay->last_prefix, key);
-        return rc;
+        return replay_row(replay, record, err);
     case RECORD_DROP_PREFIX:
         rc = replay_prefix(replay, record, &key, err);
         if (rc == RC_OK && key.len > 0)
@@ -331,10 +346,7 @@ static enum rc replay_record(struct replay *replay, const struct record *record,
             store__prefix_drop(store, replay->last_prefix);
         return rc;
     case RECORD_COUNTER_ADD:
-        rc = store_counter(store, record->group, &number, err);
-        if (rc == RC_OK)
-            store__counter_add(store, number, record->delta);
-        return rc;
+        return replay_counter(store, record, err);
     }
     return err_set(err, RC_VERSION, "unknown record kind %d", record->kind);
 }
@@ -346,10 +358,11 @@ static enum rc replay_turn(const struct segment_turn *turn, uint64_t segment, vo
     struct store *store = replay->store;
     struct record_reader reader;
     struct record record;
+    uint64_t commit_count = 0;
     store->stamp = (uint32_t)segment;
     record_reader_init(&reader, turn->body);
     enum rc rc;
-    while ((rc = record_next_commit(&reader, err)) == RC_OK) {
+    for (; (rc = record_next_commit(&reader, err)) == RC_OK; commit_count++) {
         while ((rc = record_next(&reader, &record, err)) == RC_OK) {
             rc = replay_record(replay, &record, err);
             if (rc != RC_OK)
@@ -360,6 +373,9 @@ static enum rc replay_turn(const struct segment_turn *turn, uint64_t segment, vo
     }
     if (rc != RC_NOT_FOUND)
         return rc;
+    if (commit_count != turn->commit_count)
+        return err_set(err, RC_CORRUPT, "a turn of %u commits holds %llu", turn->commit_count,
+                       (unsigned long long)commit_count);
     store__undo_release(store);
     if (store_busy(store)) {
         hot_sweep(&store->hot, UINT32_MAX);
@@ -521,6 +537,7 @@ static enum rc store_start(struct store *store, struct err *err)
     if (rc != RC_OK)
         return rc;
     hot_init(&store->hot, &store->catalog.spaces, rand_u64(&store->rand), (uint32_t)mark.segment);
+    store->hot.tidy_count = store->options.tidy_count;
     rc = sys_counters_walk(store->engine, NULL, counter_open, store, err);
     if (rc == RC_OK)
         rc = prefixes_open(store, err);

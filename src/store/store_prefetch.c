@@ -128,7 +128,8 @@ static void rows_foresee(struct store *store, const struct store_row *row, size_
             .block = found,
             .index = index[i],
             .suffix_len = (uint8_t)row[i].suffix.len};
-        memcpy(seen->suffix, row[i].suffix.ptr, row[i].suffix.len);
+        if (row[i].suffix.len)
+            memcpy(seen->suffix, row[i].suffix.ptr, row[i].suffix.len);
     }
 }
 

@@ -69,10 +69,12 @@ static size_t shared_len(const struct inner *node)
 static int shared_cmp(const struct inner *node, struct bytes suffix, size_t known)
 {
     size_t len = node->skip - known;
-    struct bytes shared = bytes_of(node->shared + shared_len(node) - len, len);
-    if (UNLIKELY(len > INNER_SHARED_BYTES)) /* a jump of more bytes than the node holds */
-        shared = bytes_of(inner_sep_bytes(&node->sep[1]).ptr + known, len);
-    struct bytes rest = bytes_from(suffix, known);
+    const uint8_t *at;
+    if (LIKELY(len <= INNER_SHARED_BYTES))
+        at = node->shared + (shared_len(node) - len);
+    else /* a jump of more bytes than the node holds */
+        at = inner_sep_bytes(&node->sep[1]).ptr + known;
+    struct bytes shared = bytes_of(at, len), rest = bytes_from(suffix, known);
     return bytes_start_with(rest, shared) ? 0 : bytes_cmp(rest, shared);
 }
 

@@ -42,7 +42,7 @@ static enum rc meta_find(struct ns *ns, struct bytes name, struct key *ret_key, 
     ret_key->exists = false;
     ret_key->dead = false;
     ret_key->whole = false;
-    ret_key->locked = false;
+    ret_key->locked = NULL;
     ret_key->rule = NULL;
     ret_key->is_copy = false;
     ret_key->saved_expire_ms = 0;
@@ -75,7 +75,7 @@ static inline enum rc key_find_any(struct ns *ns, struct bytes name, uint8_t typ
     const struct kv_own *own = &ns->kv->own;
     enum rc rc = meta_find(ns, name, ret_key, err);
     if (UNLIKELY(kv_owns(ns->kv, name)))
-        ret_key->locked = !own->open;
+        ret_key->locked = own->open ? NULL : own->error;
     else if (rc == RC_OK && UNLIKELY(ns->landed))
         rc = ns->kv->land.found(ns->kv->land.arg, ret_key, whole, err);
     if (rc == RC_OK && ret_key->exists && UNLIKELY(!type_fits(ret_key->meta.type, type)))
@@ -193,8 +193,6 @@ enum rc key_create(struct key *key, uint8_t type, struct err *err)
     struct kv *kv = key->ns->kv;
     ASSERT(!key->exists);
     enum rc rc = key_may_change(key, err);
-    if (rc == RC_OK && UNLIKELY(key->rule != NULL))
-        rc = kv->land.may_change(kv->land.arg, key, err);
     if (rc == RC_OK && key->dead)
         rc = key_bury(key, err);
     if (rc == RC_OK)
@@ -322,10 +320,8 @@ static enum rc deadline_save(struct key *key, struct err *err)
     struct kv *kv = key->ns->kv;
     uint64_t old_ms = key->saved_expire_ms, new_ms = key->meta.expire_ms;
     enum rc rc = RC_OK;
-    if (UNLIKELY(key->rule != NULL))
-        rc = kv->land.may_change(kv->land.arg, key, err);
     key->saved_expire_ms = new_ms;
-    if (rc == RC_OK && (old_ms != 0) != (new_ms != 0))
+    if ((old_ms != 0) != (new_ms != 0))
         rc = store_counter_add(kv->store, key->ns->expire_count, new_ms ? 1 : -1, err);
     /* The row of a deadline that is taken back would stay until then. */
     if (rc == RC_OK && old_ms != 0 && (new_ms == 0 || new_ms < old_ms))

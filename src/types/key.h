@@ -29,8 +29,8 @@ struct key {
     bool exists;
     bool dead;  /* expired and not swept: not there for anybody, key_create() removes its remains */
     bool whole; /* a hash with a rule: all its fields are here */
-    bool locked;  /* kv->own: whatever would change it is refused */
     bool is_copy; /* a rule says that its deadline is the end of what is here, not of the key */
+    const char *locked; /* why whatever would change it is refused; NULL: it is nobody's own */
     const struct land_rule *rule; /* set by land_hooks.found(); NULL: it is nobody's but ours */
     uint64_t saved_expire_ms;     /* what the stored meta row says; 0: none, or no row */
     struct meta meta;             /* if it exists, or is dead */
@@ -95,7 +95,7 @@ static inline enum rc key_may_change(const struct key *key, struct err *err)
 {
     if (LIKELY(!key->locked))
         return RC_OK;
-    return err_set(err, RC_INVALID, "%s", key->ns->kv->own.error);
+    return err_set(err, RC_INVALID, "%s", key->locked);
 }
 
 /* The group of its elements; meaningful while the key exists. */

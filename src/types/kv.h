@@ -52,7 +52,7 @@ struct land_rule;
 struct land_hooks {
     /* The key's meta row has been looked at. `whole`: the caller needs all of the key; otherwise it
      * asks for what it misses. May bring a dead key back to life: what is not landed does not
-     * expire. */
+     * expire. Keys of its own get no rule but a lock. */
     enum rc (*found)(void *arg, struct key *key, bool whole, struct err *err);
     /* The field is not here. RC_NOT_FOUND: nor anywhere else. */
     enum rc (*field_missing)(void *arg, const struct key *key, struct bytes field, struct err *err);
@@ -62,8 +62,6 @@ struct land_hooks {
     /* Before the key becomes something else as a whole, or goes. `expired`: its time was over. */
     enum rc (*key_change)(void *arg, const struct key *key, bool removed, bool expired,
                           struct err *err);
-    /* Before a key that is not there is made, or its deadline is changed. */
-    enum rc (*may_change)(void *arg, const struct key *key, struct err *err);
     /* Before FLUSHDB; `swapped`: before SWAPDB and NAMESPACE DROP. */
     enum rc (*flush)(void *arg, const struct ns *ns, bool swapped, struct err *err);
     /* After FLUSHDB: puts back what is not the client's. */

@@ -29,6 +29,7 @@ static bool op_needs_tree(enum op_kind kind)
     case OP_RANK:
     case OP_RANGE:
     case OP_STATE:
+    case OP_PUT_TELL:
     case OP_FILL:
     case OP_WALK_DELETE:
     case OP_GROUP_NEW:
@@ -43,9 +44,9 @@ static enum op_kind kind_draw(struct sim *sim, bool writes)
     static const uint8_t reads[] = {OP_GET,   OP_GET,     OP_GET, OP_GET,  OP_WALK,
                                     OP_WALK,  OP_WALK,    OP_NTH, OP_RANK, OP_RANGE,
                                     OP_STATE, OP_COUNTER, OP_WANT};
-    static const uint8_t changes[] = {OP_PUT,  OP_PUT,         OP_PUT,        OP_PUT,    OP_PUT,
-                                      OP_FILL, OP_FILL,        OP_DELETE,     OP_DELETE, OP_DELETE,
-                                      OP_COPY, OP_COUNTER_ADD, OP_WALK_DELETE};
+    static const uint8_t changes[] = {
+        OP_PUT,    OP_PUT,    OP_PUT,    OP_PUT,  OP_PUT_TELL,    OP_FILL,       OP_FILL,
+        OP_DELETE, OP_DELETE, OP_DELETE, OP_COPY, OP_COUNTER_ADD, OP_WALK_DELETE};
     if (writes && sim_below(sim, 70) == 0)
         return OP_GROUP_DROP;
     if (writes && sim_below(sim, 200) == 0)
@@ -71,6 +72,7 @@ static void op_draw(struct sim *sim, struct op *op, bool writes)
     op->bend = (uint8_t)(sim_below(sim, 4) == 0 ? 1 + sim_below(sim, 2) : 0);
     op->reverse = sim_below(sim, 2);
     op->has_from = sim_below(sim, 4) > 0;
+    op->ahead = sim_below(sim, 4) == 0;
     op->count = 1 + (uint32_t)sim_below(sim, sim_below(sim, 8) == 0 ? 300 : 16);
     if (op->kind == OP_NTH)
         op->count = (uint32_t)sim_below(sim, model->group[op->group].id_count);
@@ -273,6 +275,19 @@ static enum rc row_put(struct sim *sim, uint32_t group, uint16_t id, struct mirr
     return rc;
 }
 
+static enum rc op_put_tell(struct sim *sim, const struct op *op)
+{
+    bool is_new;
+    enum rc rc = store_put_tell(sim->store, sim_group(sim, op->group), sim->model.suffix[op->id],
+                                mirror_value_bytes(&sim->model, op->value, 0), &is_new, &sim->err);
+    if (rc != RC_OK)
+        return rc;
+    SIM_CHECK(sim, is_new == !mirror_get(&sim->model, op->group, op->id),
+              "group %u id %u: a put says that it is new: %d", op->group, op->id, is_new);
+    mirror_set(&sim->model, op->group, op->id, op->value);
+    return RC_OK;
+}
+
 static enum rc op_fill(struct sim *sim, const struct op *op)
 {
     const struct mirror_group *group = &sim->model.group[op->group];
@@ -421,6 +436,8 @@ static enum rc op_run(struct sim *sim, struct client *client, const struct op *o
         return op_want(sim, client, op);
     case OP_PUT:
         return row_put(sim, op->group, op->id, op->value);
+    case OP_PUT_TELL:
+        return op_put_tell(sim, op);
     case OP_FILL:
     case OP_GROUP_NEW:
         return op_fill(sim, op);
@@ -443,6 +460,25 @@ static enum rc op_run(struct sim *sim, struct client *client, const struct op *o
 }
 
 /* ---- the transaction ---- */
+
+/* What a server does with a batch: it must change no answer, whatever is changed in between. */
+static void ops_prefetch(struct sim *sim, const struct op *op, uint32_t count)
+{
+    struct store_group group[SIM_OPS_MAX];
+    struct store_row row[SIM_OPS_MAX];
+    struct bytes packed[SIM_OPS_MAX];
+    size_t row_count = 0;
+    for (uint32_t i = 0; i < count; i++) {
+        group[i] = sim_group(sim, op[i].group);
+        if (sim->model.group[op[i].group].whole)
+            continue;
+        row[row_count++] = (struct store_row){group[i], sim->model.suffix[op[i].id]};
+    }
+    store_prefetch(sim->store, group, count);
+    if (op->reverse)
+        store_peek_rows(sim->store, row, row_count, packed);
+    store_prefetch_rows(sim->store, row, row_count);
+}
 
 static void attempt_commit(struct sim *sim, struct client *client, size_t mark)
 {
@@ -495,8 +531,11 @@ void sim_client_attempt(struct sim *sim, struct client *client)
         return;
     }
     store_begin(sim->store, 0);
-    for (uint32_t i = 0; i < client->op_count && rc == RC_OK; i++)
+    for (uint32_t i = 0; i < client->op_count && rc == RC_OK; i++) {
+        if (client->op[i].ahead)
+            ops_prefetch(sim, &client->op[i], client->op_count - i);
         rc = op_run(sim, client, &client->op[i]);
+    }
     if (rc == RC_OK && !client->take_back) {
         attempt_commit(sim, client, mark);
         return;

@@ -348,8 +348,9 @@ static void event_memory(struct sim *sim)
         if (stats.dirty_bytes == 0 && stats.loads_in_flight == 0 && i > 8)
             break;
         if (!worked) {
-            /* What was taken back may stay dirty for want of a frame, but not for want of room. */
-            if (room(sim) && stats.loads_in_flight == 0 && i > 8)
+            /* What was taken back may stay dirty for want of a frame, but not for want of room. A
+             * journal that a fault made read-only is tried again in a second. */
+            if (room(sim) && !stats.journal.read_only && stats.loads_in_flight == 0 && i > 8)
                 break;
             clock_advance_ms(&sim->clock, 1000);
         }
@@ -495,6 +496,7 @@ static void stats_take(struct sim *sim)
     struct store_stats stats;
     store_stats(sim->store, &stats);
     sim->evicted_count += stats.evicted_block_count + stats.evicted_row_count;
+    sim->tidied_count += stats.tidied_count;
     sim->load_count += stats.load_count;
     sim->unit_count += stats.flush_unit_count;
     sim->wounded_count += stats.wounded_count;
@@ -718,6 +720,7 @@ void sim_init(struct sim *sim, uint64_t seed)
     options->disk_reserve_bytes = sim_below(sim, 2) ? 0 : sim_below(sim, 16 * 1024);
     options->durability = (enum durability)sim_below(sim, 3);
     options->always_cold = sim_below(sim, 2);
+    options->tidy_count = sim_below(sim, 4) ? 1 + (uint32_t)sim_below(sim, 40) : 0;
     engine_memory_cold(sim->memory, sim_below(sim, 2));
     sim_start(sim);
     groups_fill(sim);

@@ -26,6 +26,7 @@ enum op_kind {
     OP_COUNTER,
     OP_WANT,
     OP_PUT,
+    OP_PUT_TELL,
     OP_FILL,
     OP_DELETE,
     OP_WALK_DELETE,
@@ -44,6 +45,7 @@ struct op {
     uint8_t bend; /* how the suffix differs from a known one: 0 not, 1 longer, 2 shorter */
     bool reverse;
     bool has_from;
+    bool ahead; /* the rows of this operation and those after it are prefetched first */
     uint32_t count;
     uint32_t group2;
     int64_t delta;
@@ -97,7 +99,7 @@ struct sim {
     size_t ghost_count;
     uint64_t ghost_lsn;
     uint64_t commit_count, cold_count, give_up_count, crash_count, freeze_count, failed_turn_count;
-    uint64_t evicted_count, load_count, unit_count, wounded_count, open_failed_count;
+    uint64_t evicted_count, tidied_count, load_count, unit_count, wounded_count, open_failed_count;
 };
 
 void sim_init(struct sim *sim, uint64_t seed);

@@ -165,8 +165,8 @@ def landing(start):
 def columns(start):
     """columns(sink, *words) gives a server with a rule of shape columns, named users."""
 
-    def start_one(sink, *words, delay=land.NEVER, args=(), **options):
-        rule = ("--land", "users", "user:*", sink.url, "shape", "columns", "table", "users", "key",
+    def start_one(sink, *words, delay=land.NEVER, pattern="user:*", args=(), **options):
+        rule = ("--land", "users", pattern, sink.url, "shape", "columns", "table", "users", "key",
                 "id", "delay", delay, *words)
         landed = land.Landed(start(*rule, *args, **options), sink)
         landed.flush()  # the first pass comes without being asked for

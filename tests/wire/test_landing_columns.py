@@ -177,3 +177,14 @@ def test_a_version_of_a_row_raises_ours(users):
     users("HSET", "user:1", "a", "ours")
     users.flush()
     assert row(users, "a") == (b"ours",) and row(users, "up_version")[0] > ahead
+
+
+def test_a_rule_of_all_keys_does_not_take_landings_own(columns, sqlite_sink):
+    users = columns(sqlite_sink, pattern="*")
+    users("HSET", "a", "name", "bob")
+    own = f"slug-persist:{{dirtyKey:{table_of('a')}}}"
+    assert users("LAND.SYNC", "users") == [1, 0]
+    users.flush()
+    assert sqlite_sink.ask("SELECT id FROM users") == [(b"a",)]
+    for words in (("LAND.EVICT", own), ("LAND.EXPLAIN", own), ("HSET", own, "x", "1")):
+        assert "landing's own" in (said := users.error(*words)) or "no rule takes" in said, words

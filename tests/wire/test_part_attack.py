@@ -142,19 +142,19 @@ def test_a_drop_that_is_killed_is_not_begun_or_goes_on(batches):
 # ---- other commands ----
 
 def test_no_landing_rule_takes_keys_of_partitions(start, tmp_path):
-    """A rule that would take them: what it took it might evict, let expire, or load from SQL."""
-    server = start("--land", "all", "e*", f"sqlite:{tmp_path}/all.db", "shape", "columns", "table",
+    """A rule of all keys: what it took it might evict, let expire, or load from SQL."""
+    server = start("--land", "all", "*", f"sqlite:{tmp_path}/all.db", "shape", "columns", "table",
                    "t", "key", "k", "delay", "3600000", "keep", "1")
     job = Job(server)
     job.call("ALLOC", 10, "SIZE", 1)
     job.finish("w", 5)
-    job.client.hset("extra", "f", "v")
+    job.client.hset("mine", "f", "v")
     land = job.client.execute_command
     land("LAND.SYNC", "all")
     land("LAND.FLUSH", "all")
     with sqlite3.connect(tmp_path / "all.db") as sql:
         names = [row[0] for row in sql.execute("select k from t")]
-    assert names == ["xtra"]  # what the star stands for
+    assert names == ["mine"]
     for key in job.client.keys("elk:*"):
         for command in ("LAND.EVICT", "LAND.LOAD", "LAND.EXPLAIN"):
             try:

@@ -61,6 +61,7 @@ def same(step, theirs, ours, before):
         return False
     if step.args[0].upper().lstrip(b"B").startswith(b"Z"):
         theirs, ours = without_minus_zero(theirs), without_minus_zero(ours)
+        before = without_minus_zero(before) if before else before
         if theirs == ours:
             return True
     return LOOSE[step.mode](step.args, theirs, ours, before)
