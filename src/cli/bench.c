@@ -21,6 +21,7 @@
 
 #include "base/buf.h"
 #include "base/clock.h"
+#include "base/limits.h"
 #include "base/mem.h"
 #include "base/rand.h"
 #include "cli/cli.h"
@@ -284,11 +285,24 @@ static void reply_done(struct bench *bench, struct conn *conn, uint64_t now_ns)
     conn->items_left = 1;
 }
 
+/* Of a length; -1: it is none, or over what a reply can have. */
+static int64_t line_number(const uint8_t *at, const uint8_t *end)
+{
+    int64_t number = 0;
+    const uint8_t *from = at;
+    for (; at < end && *at >= '0' && *at <= '9'; at++) {
+        number = 10 * number + (*at - '0');
+        if (number > RESP_BULK_BYTES_MAX)
+            return -1;
+    }
+    return at > from ? number : -1;
+}
+
 /* line[0 .. len) with its line end. */
 static enum rc line_take(struct bench *bench, struct conn *conn, const uint8_t *line, size_t len,
                          struct err *err)
 {
-    int64_t number = len > 2 ? strtoll((const char *)line + 1, NULL, 10) : -1;
+    int64_t number = line_number(line + 1, line + len);
     conn->items_left--;
     switch (line[0]) {
     case '+':

@@ -203,6 +203,18 @@ static bool has_text(const struct sink_cell *cell, const char *text)
            memmem(cell->bytes.ptr, cell->bytes.len, text, strlen(text));
 }
 
+/* 10 of "int(10) unsigned zerofill". */
+static unsigned declared_width(struct bytes type)
+{
+    const uint8_t *at = memchr(type.ptr, '(', type.len), *end = type.ptr + type.len;
+    unsigned width = 0;
+    if (!at)
+        return 1;
+    for (at++; at < end && *at >= '0' && *at <= '9' && width <= UINT8_MAX; at++)
+        width = 10 * width + (*at - (unsigned)'0');
+    return width;
+}
+
 static bool declare_int(struct sink_decl *decl, const struct sink_cell *cell)
 {
     static const struct {
@@ -217,10 +229,8 @@ static bool declare_int(struct sink_decl *decl, const struct sink_cell *cell)
         decl->is_unsigned = has_text(&cell[COL_TYPE], "unsigned");
         decl->min = decl->is_unsigned ? 0 : -(int64_t)((uint64_t)1 << (bits - 2)) * 2;
         decl->max = UINT64_MAX >> (64 - bits + !decl->is_unsigned);
-        if (has_text(&cell[COL_TYPE], "zerofill")) {
-            const uint8_t *at = memchr(cell[COL_TYPE].bytes.ptr, '(', cell[COL_TYPE].bytes.len);
-            decl->fill_width = at ? (unsigned)strtoul((const char *)at + 1, NULL, 10) : 1;
-        }
+        if (has_text(&cell[COL_TYPE], "zerofill"))
+            decl->fill_width = declared_width(cell[COL_TYPE].bytes);
         if (bits == 64 && !decl->is_unsigned)
             decl->type = SINK_BIGINT;
         return true;

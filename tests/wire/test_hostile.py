@@ -1,5 +1,7 @@
 """Clients that are many, slow, rude or gone; where Redis can be asked the same, it is."""
 import os
+import pathlib
+import re
 import resource
 import socket
 import stat
@@ -458,3 +460,33 @@ def test_without_descriptors_the_server_waits_and_does_not_spin(start):
     assert server.stderr().count("could not accept") == 1
     resource.prlimit(pid, resource.RLIMIT_NOFILE, (hard, hard))
     assert server.client().ping()
+
+
+# ---- no memory ----
+
+def memory_limit(server, more_bytes):
+    """Of the process from now on: as much as it has, and so many bytes more; None: no limit."""
+    status = pathlib.Path(f"/proc/{server.process.pid}/status").read_text()
+    size = int(re.search(r"VmSize:\s+(\d+) kB", status).group(1)) * 1024
+    _, hard = resource.prlimit(server.process.pid, resource.RLIMIT_AS)
+    soft = hard if more_bytes is None else size + more_bytes
+    resource.prlimit(server.process.pid, resource.RLIMIT_AS, (soft, hard))
+
+
+def test_a_value_for_which_there_is_no_memory_harms_nobody(start):
+    server = start()
+    if re.search("lib[at]san", pathlib.Path(f"/proc/{server.process.pid}/maps").read_text()):
+        pytest.skip("a sanitizer has its own memory")
+    client, other = server.client(socket_timeout=60), server.client()
+    client.set("kept", "safe")
+    client.set("grows", bytes(20 * MIB))
+    memory_limit(server, 48 * MIB)
+    value = bytes(64 * MIB)
+    for command in (("SET", "big", value), ("APPEND", "grows", value), ("MSET", "a", "1", "big", value)):
+        with pytest.raises((redis.ResponseError, redis.ConnectionError)) as refused:
+            client.execute_command(*command)
+        assert other.ping() and other.get("kept") == b"safe" and other.incr("n"), refused
+    assert other.exists("a", "big") == 0 and other.strlen("grows") == 20 * MIB
+    memory_limit(server, None)
+    assert client.set("big", value) and client.strlen("big") == len(value)
+    assert client.append("grows", value) == 84 * MIB

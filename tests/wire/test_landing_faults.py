@@ -124,7 +124,8 @@ def test_a_full_disk(landing):
             want[f"hero:42:f{n}"] = b"y" * 100000
         wait_until(lambda: landed.status()["state"] == "failing")
         assert "full" in landed.status()["last_error"] and landed.errors() == {}
-        assert landed.live() == {"hero:42:a": b"1"}
+        there = landed.live()  # the first few may have found room
+        assert len(there) < len(want) and there.items() <= want.items()
         small.stop()
         small.start(*one_file(64))
         caught_up(landed, want)

@@ -1,6 +1,7 @@
 """Plays a sequence of items to both servers and finds the first reply that differs."""
 import re
 import select
+import time
 
 from . import catalogue, compare, gen, guard
 from .resp import Closed, Connection, line, show
@@ -14,6 +15,7 @@ FIRST_BLOCKED = 2  # clients from this number on only block
 
 class Step:
     __slots__ = ("args", "client", "mode", "index", "probe", "only")
+    begun = 0.0  # when the sequence that is played began
 
     def __init__(self, args, client, index, mode=None, probe=None, only=None):
         self.args, self.client, self.index = args, client, index
@@ -213,6 +215,7 @@ class Play:
         self.encoding = None  # what ours answered, if Redis answered otherwise
 
     def run(self):
+        Step.begun = time.monotonic()
         self.begin()
         self.pair.used = {arg for _, args in self.items for arg in args} if not self.pair.has("FLUSHALL") else set()
         steps = []
