@@ -14,6 +14,7 @@
 
 #include "base/mem.h"
 #include "server/http.h"
+#include "types/zset.h"
 
 #include "base/banned.h"
 
@@ -161,45 +162,94 @@ static void batch_fill(struct server *server)
     }
 }
 
+/* Rows that the commands of a batch will look at. */
+struct rows_ahead {
+    struct store_row row[BATCH_CALLS_MAX];
+    uint8_t member[BATCH_CALLS_MAX][PREFETCH_MEMBER_BYTES_MAX];
+    size_t count;
+    uint8_t id[BATCH_CALLS_MAX][KEY_ID_BYTES];
+    size_t id_count;
+    struct store_group group; /* of the last call's key */
+    const struct call *last;
+};
+_Static_assert((int)PREFETCH_MEMBER_BYTES_MAX >= (int)TILEKEY_TM_BYTES, "a key of a tile fits");
+
+static bool is_same_key(const struct call *a, const struct call *b)
+{
+    return a->conn->ns == b->conn->ns && bytes_eq(a->argv[1], b->argv[1]);
+}
+
+static bool ahead_group(struct rows_ahead *ahead, const struct call *call)
+{
+    if (ahead->last && is_same_key(call, ahead->last))
+        return true;
+    if (!key_peek_rows(call->conn->ns, call->argv[1], ahead->id[ahead->id_count], &ahead->group))
+        return false;
+    ahead->id_count++;
+    ahead->last = call;
+    return true;
+}
+
+static void ahead_add(struct rows_ahead *ahead, struct bytes suffix)
+{
+    ahead->row[ahead->count++] = (struct store_row){ahead->group, suffix};
+}
+
+static void ahead_add_member(struct rows_ahead *ahead, struct bytes member)
+{
+    if (member.len >= PREFETCH_MEMBER_BYTES_MAX)
+        return;
+    uint8_t *to = ahead->member[ahead->count]; /* 0x00 ‖ member */
+    to[0] = 0;
+    if (member.len > 0)
+        memcpy(to + 1, member.ptr, member.len);
+    ahead_add(ahead, bytes_of(to, member.len + 1));
+}
+
+/* Commands that pop one after the other: each finds the next element. How many there are. */
+static size_t ahead_add_pops(struct rows_ahead *ahead, const struct call *call,
+                             const struct call *end)
+{
+    struct bytes member[BATCH_CALLS_MAX];
+    const struct call *at = call + 1;
+    while (at < end && at->cmd == call->cmd && at->argc > 1 && is_same_key(at, call))
+        at++;
+    size_t pops = (size_t)(at - call);
+    if (ahead_group(ahead, call)) {
+        bool highest = call->cmd->flags & CMD_ZLAST;
+        size_t found = zset_peek_ends(call->conn->ns, ahead->group, highest, member, pops);
+        for (size_t i = 0; i < found; i++)
+            ahead_add_member(ahead, member[i]);
+    }
+    return pops;
+}
+
 /* Large hashes, sets and sorted sets are trees: a path of misses from the root to the row. */
 static void batch_prefetch_rows(struct server *server)
 {
-    struct store_row row[BATCH_CALLS_MAX];
-    uint8_t id[BATCH_CALLS_MAX][KEY_ID_BYTES];
-    uint8_t member[BATCH_CALLS_MAX][PREFETCH_MEMBER_BYTES_MAX];
-    _Static_assert((int)PREFETCH_MEMBER_BYTES_MAX >= (int)TILEKEY_TM_BYTES, "a key of a tile fits");
-    size_t count = 0;
-    const struct call *last = NULL; /* whose rows the last of `row` are */
-    for (size_t i = 0; i < server->call_count; i++) {
-        const struct call *call = &server->call[i];
-        unsigned flags =
-            call->cmd ? call->cmd->flags & (CMD_ROW2 | CMD_ZROW2 | CMD_ZROW3 | CMD_TILE2) : 0;
-        size_t at = flags & CMD_ZROW3 ? 3 : 2;
+    struct rows_ahead ahead;
+    ahead.count = ahead.id_count = 0;
+    ahead.last = NULL;
+    const struct call *call = server->call, *end = server->call + server->call_count;
+    for (; call < end; call++) {
+        unsigned flags = call->cmd ? call->cmd->flags & CMD_AHEAD : 0;
+        size_t at = flags & CMD_ZROW3 ? 3 : flags & (CMD_ZFIRST | CMD_ZLAST) ? 1 : 2;
         if (flags == 0 || call->argc <= at)
             continue;
-        if (flags & CMD_TILE2) {
-            count += tile_row_of(server->tiles, call->argv[1], call->argv[2], member[count],
-                                 &row[count]);
-            last = NULL;
+        if (flags & CMD_TILE2)
+            ahead.count += tile_row_of(server->tiles, call->argv[1], call->argv[2],
+                                       ahead.member[ahead.count], &ahead.row[ahead.count]);
+        else if (at == 1)
+            call += ahead_add_pops(&ahead, call, end) - 1;
+        else if (!ahead_group(&ahead, call))
             continue;
-        }
-        if (last && call->conn->ns == last->conn->ns && bytes_eq(call->argv[1], last->argv[1]))
-            row[count].group = row[count - 1].group;
-        else if (!key_peek_rows(call->conn->ns, call->argv[1], id[count], &row[count].group))
-            continue;
-        struct bytes suffix = call->argv[at];
-        if (!(flags & CMD_ROW2)) { /* 0x00 ‖ member */
-            if (suffix.len >= PREFETCH_MEMBER_BYTES_MAX)
-                continue;
-            member[count][0] = 0;
-            memcpy(member[count] + 1, suffix.ptr, suffix.len);
-            suffix = bytes_of(member[count], suffix.len + 1);
-        }
-        row[count++].suffix = suffix;
-        last = call;
+        else if (flags & CMD_ROW2)
+            ahead_add(&ahead, call->argv[at]);
+        else
+            ahead_add_member(&ahead, call->argv[at]);
     }
-    if (count > 1)
-        store_prefetch_rows(server->store, row, count);
+    if (ahead.count > 1)
+        store_prefetch_rows(server->store, ahead.row, ahead.count);
 }
 
 static void batch_prefetch_paths(struct server *server)

@@ -40,11 +40,14 @@ enum cmd_flags {
     /* What it does or tells is not in the store, and cannot be undone: an EXEC runs it last. */
     CMD_OUTSIDE = 1 << 16,
     /* Which rows it will look at: they are prefetched. */
-    CMD_ROW2 = 1 << 17,  /* of argument 2, a field or a member of a set */
-    CMD_ZROW2 = 1 << 18, /* of a member of a sorted set, argument 2 */
-    CMD_ZROW3 = 1 << 19, /* argument 3 */
-    CMD_TILE2 = 1 << 20, /* of a tile: argument 1 is its type, 2 its key */
-    CMD_PATH = 1 << 21,  /* of a path of the file system, argument 1 */
+    CMD_ROW2 = 1 << 17,   /* of argument 2, a field or a member of a set */
+    CMD_ZROW2 = 1 << 18,  /* of a member of a sorted set, argument 2 */
+    CMD_ZROW3 = 1 << 19,  /* argument 3 */
+    CMD_TILE2 = 1 << 20,  /* of a tile: argument 1 is its type, 2 its key */
+    CMD_PATH = 1 << 21,   /* of a path of the file system, argument 1 */
+    CMD_ZFIRST = 1 << 22, /* of the lowest element of a sorted set, argument 1 */
+    CMD_ZLAST = 1 << 23,  /* of the highest */
+    CMD_AHEAD = CMD_ROW2 | CMD_ZROW2 | CMD_ZROW3 | CMD_TILE2 | CMD_ZFIRST | CMD_ZLAST,
 };
 
 enum { CMD_NAME_BYTES = 48 }; /* of "CONTAINER|SUBCOMMAND" and a NUL */

@@ -332,14 +332,15 @@ static void in_compact(struct conn *conn)
     buf_cut(&conn->in, left);
 }
 
-/* Room grows with what has arrived, so an announced length alone costs no memory. */
-static bool in_reserve(struct conn *conn)
+/* Room grows with what has arrived, so an announced length alone costs no memory. Why there is
+ * none; NULL: there is. */
+static const char *in_reserve(struct conn *conn)
 {
     size_t limit = conn->server->config->client_query_buffer_limit;
     if (limit > conn->in.bytes_max)
         limit = conn->in.bytes_max;
     if (conn->in.len >= limit)
-        return false;
+        return "its request is over client-query-buffer-limit";
     size_t want = resp_parser_need(&conn->parser, conn->in.len);
     if (want > conn->in.len)
         want = conn->in.len;
@@ -347,14 +348,15 @@ static bool in_reserve(struct conn *conn)
         want = READ_BYTES_MIN;
     if (want > limit - conn->in.len)
         want = limit - conn->in.len;
-    return buf_reserve(&conn->in, want);
+    return buf_reserve(&conn->in, want) ? NULL : "there is no memory for its request";
 }
 
 static void conn_read(struct conn *conn)
 {
     in_compact(conn);
-    if (!in_reserve(conn)) {
-        log_warn("client %s was closed: its request is over client-query-buffer-limit", conn->peer);
+    const char *why = in_reserve(conn);
+    if (why) {
+        log_warn("client %s was closed: %s", conn->peer, why);
         conn->broken = true;
         return;
     }

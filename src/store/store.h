@@ -124,6 +124,11 @@ bool store_peek(struct store *store, struct store_group group, struct bytes *ret
 /* store_prefetch_rows(), and what is there of them in the same way; ptr NULL: nothing is known. */
 void store_peek_rows(struct store *store, const struct store_row *row, size_t count,
                      struct bytes *ret_packed);
+/* Suffixes of rows of a group that are hot, from the first one not before `from` on, or back from
+ * the last one before it: as many as there are next to each other, up to max. Borrowed until the
+ * next change. */
+size_t store_peek_suffixes(struct store *store, struct store_group group, struct bytes from,
+                           bool reverse, struct bytes *ret_suffix, size_t max);
 /* RC_OK, RC_NOT_FOUND, RC_COLD. */
 enum rc store_get(struct store *store, struct store_group group, struct bytes suffix,
                   struct bytes *ret_value, struct err *err) NODISCARD;

@@ -208,3 +208,24 @@ bool store_peek(struct store *store, struct store_group group, struct bytes *ret
     *ret_packed = hot_row_value(row);
     return true;
 }
+
+size_t store_peek_suffixes(struct store *store, struct store_group group, struct bytes from,
+                           bool reverse, struct bytes *ret_suffix, size_t max)
+{
+    size_t count = 0;
+    struct hot *hot = &store->hot;
+    struct tree_pos pos;
+    if (group.key.len > STORE_GROUP_KEY_BYTES_MAX)
+        return 0;
+    const struct hot_group *found = hot_group_get(hot, hot->prefix[group.prefix].slot, group.key);
+    if (!found)
+        return 0;
+    const struct tree *tree = &found->tree;
+    tree_seek(tree, from, &pos);
+    bool more = reverse ? tree_prev(tree, &pos) : tree_settle(tree, &pos);
+    while (more && count < max && !(block_flags(pos.block, pos.index) & ENTRY_TOMB)) {
+        ret_suffix[count++] = block_entry(pos.block, pos.index).suffix;
+        more = reverse ? tree_prev(tree, &pos) : tree_next(tree, &pos);
+    }
+    return count;
+}

@@ -86,7 +86,7 @@ enum rc tile_meta_get(struct tiles *tiles, struct tile_type *type, uint64_t pack
 enum rc tile_meta_set(struct tiles *tiles, struct tile_type *type, uint64_t packed,
                       struct bytes data, bool *ret_changed, struct err *err)
 {
-    struct tile_meta_found found;
+    struct tile_meta_found found = {0};
     if (data.len > TILE_DATA_BYTES_MAX)
         return err_set(err, RC_TOO_BIG, "a set of metadata of %zu bytes is over the limit of %d",
                        data.len, TILE_DATA_BYTES_MAX);
@@ -101,7 +101,7 @@ enum rc tile_meta_set(struct tiles *tiles, struct tile_type *type, uint64_t pack
 enum rc tile_meta_move(struct tiles *tiles, struct tile_type *type, uint64_t packed,
                        enum tile_status status, struct err *err)
 {
-    struct tile_meta_found found;
+    struct tile_meta_found found = {0};
     enum rc rc = tile_meta_get(tiles, type, packed, &found, err);
     if (rc != RC_OK || found.status == status)
         return rc;
@@ -115,7 +115,7 @@ enum rc tile_meta_move(struct tiles *tiles, struct tile_type *type, uint64_t pac
 enum rc tile_meta_del(struct tiles *tiles, struct tile_type *type, uint64_t packed,
                       bool *ret_existed, struct err *err)
 {
-    struct tile_meta_found found;
+    struct tile_meta_found found = {0};
     enum rc rc = tile_meta_get(tiles, type, packed, &found, err);
     *ret_existed = rc == RC_OK;
     if (rc == RC_OK)

@@ -48,6 +48,11 @@ enum rc zset_score(const struct key *key, struct bytes member, double *ret_score
 /* Names the rows of members (every step-th of an array) that will be needed. */
 void zset_want(const struct key *key, const struct bytes *member, size_t count, size_t step);
 
+/* Members at one end of the sorted set whose rows these are, lowest or highest first, as far as
+ * they are hot: to prefetch, no answer. */
+size_t zset_peek_ends(struct ns *ns, struct store_group rows, bool highest,
+                      struct bytes *ret_member, size_t max);
+
 enum zset_add_flags {
     ZSET_NX = 1,
     ZSET_XX = 2,

@@ -302,6 +302,20 @@ enum rc zset_walk_take(struct zset_walk *walk, struct key *key, struct zset_item
     return RC_OK;
 }
 
+size_t zset_peek_ends(struct ns *ns, struct store_group rows, bool highest,
+                      struct bytes *ret_member, size_t max)
+{
+    struct zset_span span = zset_span_by_score();
+    size_t found = store_peek_suffixes(ns->kv->store, rows, highest ? span.high : span.low, highest,
+                                       ret_member, max);
+    size_t count = 0;
+    for (; count < found && ret_member[count].len >= ZSET_HEAD_BYTES &&
+           ret_member[count].ptr[0] == ZSET_SCORE_ROWS;
+         count++)
+        ret_member[count] = bytes_from(ret_member[count], ZSET_HEAD_BYTES);
+    return count;
+}
+
 /* ---- many at once ---- */
 
 enum rc zset_count(const struct key *key, struct zset_span span, uint64_t *ret_count,

@@ -274,6 +274,30 @@ def test_zscan_meets_every_member(do):
     assert error(do, "ZSCAN z 0 COUNT 0") == "syntax error"
 
 
+def test_a_pipeline_of_pops_takes_the_elements_in_order(server):
+    """What the next pops will need is looked at before they run: nothing of that is an answer."""
+    client = server.client()
+    client.zadd("z", {f"m{i:04}": i for i in range(2000)})
+    client.zadd("long", {"x" * 100: 1, "y": 2})
+    client.hset("h", "f", "v")
+    pipe = client.pipeline(transaction=False)
+    for i in range(400):
+        pipe.zpopmin("z")
+        pipe.zpopmax("z")
+        pipe.zpopmin("z")
+    for line in (["ZPOPMIN"], ["ZPOPMIN", "h"], ["ZPOPMIN", "none"], ["ZPOPMIN", "long"], ["ZPOPMIN", "long"],
+                 ["ZPOPMIN", "long"], ["ZPOPMIN", "z", "0"], ["ZPOPMIN", "z", "2"]):
+        pipe.execute_command(*line)
+    replies = pipe.execute(raise_on_error=False)
+    low = [pair[0] for reply in zip(replies[0:1200:3], replies[2:1200:3]) for pair in reply]
+    assert low == [(b"m%04d" % i, float(i)) for i in range(800)]
+    assert [reply[0] for reply in replies[1:1200:3]] == [(b"m%04d" % i, float(i)) for i in range(1999, 1599, -1)]
+    assert "wrong number of arguments" in str(replies[1200]) and str(replies[1201]) == WRONGTYPE
+    assert replies[1202:1207] == [[], [b"x" * 100, b"1"], [b"y", b"2"], [], []]
+    assert replies[1207] == [b"m0800", b"800", b"m0801", b"801"]
+    assert client.zcard("z") == 798
+
+
 def test_encodings_are_those_of_redis(do):
     do("ZADD z 1 a")
     assert do("TYPE z") == "zset" and do("OBJECT ENCODING z") == "listpack"

@@ -226,6 +226,28 @@ def test_lengths_are_refused_as_redis_refuses_them(both):
     assert ours.client().ping()
 
 
+def spoilt(data):
+    """Each byte in turn lost, doubled, and made every one that means something. (Not a NUL: Redis looks for the
+    end of a line in front of it, and waits.)"""
+    for at in range(len(data)):
+        yield data[:at] + data[at + 1:]
+        yield data[:at] + data[at:at + 1] + data[at:]
+        for byte in b"\t\r\n \"$'*+-019:\\x\xff":
+            if byte != data[at]:
+                yield data[:at] + bytes([byte]) + data[at + 1:]
+
+
+@pytest.mark.parametrize("request_", (
+    words("SET", "k", "v") + words("GET", "k"), b'SET a "b c"\r\nGET a\r\n', b"*2\r\n$4\r\nECHO\r\n$-1\r\n",
+    words("", "a") + b"PING\r\n"), ids=("bulks", "inline", "null", "empty"))
+def test_a_request_with_a_spoilt_byte_is_answered_and_ended_as_redis_does(both, request_):
+    """Who is not closed hears the echo."""
+    ours, theirs = both()
+    for data in dict.fromkeys(spoilt(request_)):
+        data += words("ECHO", "still here")
+        assert talk(ours, data) == talk(theirs, data), data
+
+
 def test_announced_lengths_take_no_memory(start):
     server = start()
     client = server.client()
@@ -487,6 +509,7 @@ def test_a_value_for_which_there_is_no_memory_harms_nobody(start):
             client.execute_command(*command)
         assert other.ping() and other.get("kept") == b"safe" and other.incr("n"), refused
     assert other.exists("a", "big") == 0 and other.strlen("grows") == 20 * MIB
+    assert "there is no memory for its request" in server.stderr()
     memory_limit(server, None)
     assert client.set("big", value) and client.strlen("big") == len(value)
     assert client.append("grows", value) == 84 * MIB

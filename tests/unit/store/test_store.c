@@ -705,6 +705,35 @@ TEST(rows_that_were_foreseen_are_read_in_any_order)
     fix_done(&fix);
 }
 
+static size_t peek(struct fix *fix, const char *from, bool reverse, struct bytes *ret_suffix,
+                   size_t max)
+{
+    return store_peek_suffixes(fix->store, data(fix, "g"), text(from), reverse, ret_suffix, max);
+}
+
+TEST(suffixes_next_to_a_place_are_peeked_at_from_both_sides)
+{
+    struct fix fix;
+    struct bytes found[8];
+    fix_init(&fix);
+    ASSERT_EQ(peek(&fix, "a", false, found, 8), 0);
+    store_begin(fix.store, 0);
+    for (char c = 'a'; c <= 'f'; c++)
+        ASSERT_RC(store_put(fix.store, data(&fix, "g"), bytes_of(&c, 1), BYTES("v"), &fix.err),
+                  RC_OK);
+    ASSERT_EQ(peek(&fix, "c", false, found, 2), 2);
+    ASSERT_BYTES(found[0], BYTES("c"));
+    ASSERT_BYTES(found[1], BYTES("d"));
+    ASSERT_EQ(peek(&fix, "c", true, found, 8), 2);
+    ASSERT_BYTES(found[0], BYTES("b"));
+    ASSERT_BYTES(found[1], BYTES("a"));
+    ASSERT_EQ(peek(&fix, "g", false, found, 8), 0);
+    ASSERT_EQ(peek(&fix, "a", true, found, 8), 0);
+    ASSERT_EQ(peek(&fix, "", false, found, 8), 6);
+    fix_write(&fix);
+    fix_done(&fix);
+}
+
 TEST(a_row_that_was_foreseen_and_then_changed_is_read_as_it_is)
 {
     struct fix fix;
