@@ -375,6 +375,7 @@ static enum rc call_commit(struct server *server, struct call *call, struct err 
                           .argc = call->argc,
                           .reply = &conn->out,
                           .err = err};
+    server__conn_out_ready(conn);
     conn->out.buf.bytes_max = conn->out.buf.len + CONN_REPLY_ONE_BYTES_MAX;
     kv_begin(&server->kv, server->kv.now_ms);
     store_begin(server->store, only_deletes(call) ? STORE_DELETES : 0);

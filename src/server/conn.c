@@ -19,6 +19,7 @@ enum {
     IN_KEPT_BYTES = 64 * 1024,
     IN_PARKED_BYTES = 1024 * 1024, /* taken from a client whose command waits */
     OUT_KEPT_BYTES = 64 * 1024,
+    OUT_SPARE_BYTES_MAX = 1024 * 1024,
     CONNS_CRON_MS = 1000,
     BUFFERS_KEPT_MS = 5000,
 };
@@ -269,6 +270,42 @@ static size_t out_free(const struct conn *conn)
     return (size_t)(conn->hold[0].start - conn->out_base) - conn->out_sent;
 }
 
+/* Both are empty; `to` has no memory. Limits stay where they are. */
+static void memory_move(struct buf *to, struct buf *from)
+{
+    ASSERT(to->cap == 0 && from->len == 0);
+    to->ptr = from->ptr;
+    to->cap = from->cap;
+    from->ptr = NULL;
+    from->cap = 0;
+}
+
+/* A large buffer goes to whoever has a reply next: it need not grow again, and is still in the
+ * processor's cache, which those of fifty clients would not be. */
+static void out_emptied(struct conn *conn)
+{
+    struct server *server = conn->server;
+    struct buf *buf = &conn->out.buf;
+    buf_cut(buf, 0);
+    if (buf->cap > OUT_KEPT_BYTES && buf->cap <= OUT_SPARE_BYTES_MAX &&
+        server->out_spare_count < OUT_SPARES_MAX)
+        memory_move(&server->out_spare[server->out_spare_count++], buf);
+    buf_shrink(buf, OUT_KEPT_BYTES);
+}
+
+void server__conn_out_ready(struct conn *conn)
+{
+    struct server *server = conn->server;
+    if (conn->out.buf.cap == 0 && server->out_spare_count > 0)
+        memory_move(&conn->out.buf, &server->out_spare[--server->out_spare_count]);
+}
+
+void server__out_spares_free(struct server *server, size_t count)
+{
+    for (; count > 0 && server->out_spare_count > 0; count--)
+        buf_shrink(&server->out_spare[--server->out_spare_count], 0);
+}
+
 static void conn_send(struct conn *conn)
 {
     while (!conn->broken && out_free(conn) > 0) {
@@ -288,7 +325,7 @@ static void conn_send(struct conn *conn)
         return;
     conn->out_base += conn->out.buf.len;
     conn->out_sent = 0;
-    buf_shrink(&conn->out.buf, OUT_KEPT_BYTES);
+    out_emptied(conn);
 }
 
 /* Redis's limits by class of client. */
@@ -468,6 +505,7 @@ void server__conns_cron(struct server *server)
         server->kv.now_ms - server->conns_cron_ms < CONNS_CRON_MS)
         return;
     server->conns_cron_ms = server->kv.now_ms;
+    server__out_spares_free(server, 1);
     for (struct conn *conn = server->conns, *next; conn; conn = next) {
         next = conn->next;
         bool subscribed = conn->subs.first != NULL;

@@ -296,6 +296,7 @@ void server_free(struct server *server)
     server__ears_done(server);
     effects_done(&server->effects);
     buf_done(&server->monitor_feed);
+    server__out_spares_free(server, OUT_SPARES_MAX);
     pubsub_free(server->pubsub);
     slowlog_free(server->slowlog);
     cmd_table_free(server->cmds);

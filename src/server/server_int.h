@@ -26,6 +26,7 @@
 
 enum {
     BATCH_CALLS_MAX = 32,
+    OUT_SPARES_MAX = 8,
     BATCH_CALLS_A_CONN = 16,
     BATCH_ARGS_MAX = 1024, /* held without an allocation */
     TURN_CALLS_MAX = 256,  /* noted; a batch more than a turn takes */
@@ -220,6 +221,8 @@ struct server {
     struct conn *touched;                    /* with output to look at */
     struct conn *held;                       /* with replies held back */
     uint64_t durable_seen_lsn;
+    struct buf out_spare[OUT_SPARES_MAX]; /* empty, of connections that have sent large replies */
+    size_t out_spare_count;
     struct request *spare; /* kept for the next ones; linked by task.next */
     size_t spare_count;
     /* the batch */
@@ -278,6 +281,10 @@ void server__conn_queue(struct conn *conn); /* its input is looked at in the tur
 void server__conns_settle(struct server *server);
 void server__conns_cron(struct server *server); /* idle timeouts, output limits */
 uint64_t server__conn_out_end(const struct conn *conn);
+/* A reply is about to be written: with a spare buffer, if there is one and the connection has none.
+ */
+void server__conn_out_ready(struct conn *conn);
+void server__out_spares_free(struct server *server, size_t count); /* up to so many */
 /* Replies from `start` on are not sent before the LSN is durable. */
 void server__conn_hold(struct conn *conn, uint64_t lsn, uint64_t start);
 void server__holds_look(struct server *server); /* sends what has become durable */

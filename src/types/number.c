@@ -91,6 +91,12 @@ size_t number_int_text(char to[NUMBER_INT_BYTES], int64_t value)
                                 "25262728293031323334353637383940414243444546474849"
                                 "50515253545556575859606162636465666768697071727374"
                                 "75767778798081828384858687888990919293949596979899";
+    if ((uint64_t)value < 100) { /* most lengths */
+        size_t one = value < 10;
+        memcpy(to, pairs + 2 * value + one, 2);
+        to[2 - one] = 0;
+        return 2 - one;
+    }
     uint64_t rest = value < 0 ? 0 - (uint64_t)value : (uint64_t)value;
     size_t len = digit_count(rest) + (value < 0);
     char *at = to + len;

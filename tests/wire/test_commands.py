@@ -37,6 +37,14 @@ def test_a_pipeline_of_ten_thousand(server):
     assert replies[1::2] == [str(i).encode() for i in range(5000)]
 
 
+def together(play, names):
+    threads = [threading.Thread(target=play, args=(name,)) for name in names]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+
+
 def test_pipelines_of_many_clients_keep_their_order(server):
     failures = []
 
@@ -50,11 +58,28 @@ def test_pipelines_of_many_clients_keep_their_order(server):
             if pipe.execute()[1::2] != [f"{round_}.{i}".encode() for i in range(50)]:
                 failures.append(name)
 
-    threads = [threading.Thread(target=play, args=(f"c{n}",)) for n in range(8)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
+    together(play, [f"c{n}" for n in range(8)])
+    assert failures == []
+
+
+def test_large_replies_of_many_clients_are_each_their_own(server):
+    """Buffers of replies go from one connection to the next: nothing of another's is in them."""
+    failures = []
+
+    def play(name):
+        client = server.client()
+        items = [f"{name}.{i}".encode() * 10 for i in range(300)]
+        client.rpush(name, *items)
+        for round_ in range(10):
+            pipe = client.pipeline(transaction=False)
+            for _ in range(8 + round_):
+                pipe.lrange(name, 0, -1)
+            pipe.get("none")
+            *replies, nothing = pipe.execute()
+            if nothing is not None or any(reply != items for reply in replies):
+                failures.append(name)
+
+    together(play, [f"list{n}" for n in range(20)])
     assert failures == []
 
 
