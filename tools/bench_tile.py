@@ -9,7 +9,8 @@ One line a figure: bench tile.NAME VALUE UNIT. Ratios are of rates in one run, o
 compresses) in the same order, on the same disk.
 
   ack         TILE.SET by 50 clients, depth 16, until the last one is answered; over a plain loop of upserts into the same
-              schema, 1000 a transaction, synchronous=FULL
+              schema, 1000 a transaction, synchronous=FULL. Both have done as much once before, in another file: memory that
+              a machine has to find first costs a server that has just started more than the work, and differs from run to run
   end_to_end  the same until TILE.SYNC has answered, over the same loop
   get_hot     the rate of TILE.GET over that of GET of the same sizes, 50 clients, depth 16, all in memory;
               get_hot_cpu: the same of CPU of the server a request, what the client does left out
@@ -110,9 +111,12 @@ def thread_cpu_ns(server):
 def bench_ack(bench):
     count = 6000 if SHORT else 60000
     acks, ends = [], []
-    for n in range(1 if SHORT else 3):
+    for n in range(1 if SHORT else 5):
+        bench.run("sqlite_tile", "loop", bench.top / f"before-{n}.db", count)
         plain = bench.run("sqlite_tile", "loop", bench.top / f"loop-{n}.db", count)["rate"]
         server = bench.terraced("--tile-sqlite", str(bench.top / f"shards-{n}"))
+        bench.load(server, "fill", keys=count, prefix="0122")
+        server.client.execute_command("TILE.SYNC")
         begin = time.monotonic()
         ack = bench.load(server, "fill", keys=count)["rate"]
         server.client.execute_command("TILE.SYNC")

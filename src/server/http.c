@@ -225,6 +225,7 @@ static enum rc thread_start(struct http *http, struct err *err)
     int error = pthread_create(&http->thread, NULL, thread_run, http);
     if (error != 0)
         return err_set(err, RC_IO, "could not start the HTTP thread: %s", strerror(error));
+    pthread_setname_np(http->thread, "http");
     http->has_thread = true;
     return RC_OK;
 }

@@ -103,10 +103,11 @@ static enum rc ask_try(struct ask *ask, struct err *err)
 
 /* ---- those that wait ---- */
 
-static void ask_count(struct ask *ask)
+void http__ask_count(struct ask *ask)
 {
+    size_t before = ask->counted_bytes;
     ask->counted_bytes = ask->data.cap;
-    atomic_fetch_add(&ask->http->waiting_bytes, ask->counted_bytes);
+    atomic_fetch_add(&ask->http->waiting_bytes, ask->counted_bytes - before);
 }
 
 static void answers_give(struct http *http, struct ask *first, struct ask **end)
@@ -152,7 +153,7 @@ static void waiting_done(struct task *task, enum rc rc, const struct err *err)
             : err->text[0] != '\0' ? err->text
                                    : rc_text(rc));
     ask->next = NULL;
-    ask_count(ask);
+    http__ask_count(ask);
     answers_give(ask->http, ask, &ask->next);
 }
 
@@ -207,7 +208,7 @@ static void taken_answer(struct http *http, struct err *err)
             waiting_start(ask);
             continue;
         }
-        ask_count(ask);
+        http__ask_count(ask);
         *http->answered_end = ask;
         http->answered_end = &ask->next;
     }

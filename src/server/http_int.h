@@ -62,6 +62,8 @@ struct http {
 
 /* http_ask.c: the executor's side */
 void http__asks_start(struct http *http);
+/* Whoever has the ask: of the answers that are not sent it holds as much as its data now does. */
+void http__ask_count(struct ask *ask);
 /* No thread runs any more: whatever waits is answered with 503. */
 void http__asks_end(struct http *http);
 /* http_tilejson.c; RC_COLD. */

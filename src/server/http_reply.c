@@ -10,7 +10,7 @@
 
 #include "base/banned.h"
 
-enum { ETAG_BYTES = 24, CACHE_BYTES = 48 };
+enum { ETAG_BYTES = 24, CACHE_BYTES = 48, INFLATE_BYTES = 64 * 1024 };
 
 /* ---- what the client wants ---- */
 
@@ -46,6 +46,7 @@ static bool gzip_is_taken(struct MHD_Connection *connection)
     const char *at =
         MHD_lookup_connection_value(connection, MHD_HEADER_KIND, MHD_HTTP_HEADER_ACCEPT_ENCODING);
     struct bytes word;
+    bool any = false; /* what "*" says of those that are not named */
     if (!at)
         return true;
     while (word_next(&at, &word)) {
@@ -56,9 +57,11 @@ static bool gzip_is_taken(struct MHD_Connection *connection)
         const uint8_t *q = memchr(word.ptr, '=', word.len);
         size_t left = q ? word.len - (size_t)(q - word.ptr) : 0;
         bool is_zero = q && left > 1 && strspn((const char *)q + 1, "0.") >= left - 1;
-        return !is_zero;
+        if (is_gzip_word)
+            return !is_zero;
+        any = !is_zero;
     }
-    return false;
+    return any;
 }
 
 /* ---- gzip for who does not take it ---- */
@@ -69,7 +72,7 @@ static bool inflate_all(struct bytes from, struct buf *to)
     int rc = inflateInit2(&z, 15 + 16);
     if (rc != Z_OK)
         return false;
-    while (rc == Z_OK && buf_reserve(to, to->len + 4096)) {
+    while (rc == Z_OK && buf_reserve(to, INFLATE_BYTES)) {
         z.next_out = to->ptr + to->len;
         z.avail_out = (uInt)(to->cap - to->len);
         size_t before = z.avail_out;
@@ -154,11 +157,15 @@ static enum MHD_Result tile_reply(struct ask *ask)
     const char *type = tile_format_of(data)->mime;
     if (gzip && !packed) {
         struct buf inflated;
+        if (atomic_load(&ask->http->waiting_bytes) >= HTTP_WAITING_BYTES_MAX)
+            return http__reply_text(ask->http, ask->connection, MHD_HTTP_SERVICE_UNAVAILABLE,
+                                    BYTES("too many answers wait to be taken: ask for gzip\n"));
         buf_init(&inflated, HTTP_ANSWER_BYTES_MAX);
         bool good = inflate_all(data, &inflated);
         buf_done(&ask->data);
         ask->data = inflated;
         data = buf_bytes(&inflated);
+        http__ask_count(ask); /* it has grown */
         if (!good)
             return http__reply_text(ask->http, ask->connection, MHD_HTTP_SERVICE_UNAVAILABLE,
                                     BYTES("the tile is packed and could not be unpacked\n"));

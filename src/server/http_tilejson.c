@@ -12,7 +12,12 @@
 
 #include "base/banned.h"
 
-enum { NUMBERS_MAX = 4, NUMBER_TEXT_BYTES_MAX = 256, URL_BYTES_MAX = 512 };
+enum {
+    NUMBERS_MAX = 4,
+    NUMBER_TEXT_BYTES_MAX = 256,
+    URL_BYTES_MAX = 512,
+    FIELD_BYTES_MAX = 1024 * 1024, /* the executor parses it */
+};
 
 struct maker {
     json_t *json;
@@ -21,7 +26,7 @@ struct maker {
     enum rc rc;
 };
 
-/* False: it is not there, or something is cold. */
+/* False: it is not there, too large, or something is cold. */
 static bool field_get(struct maker *maker, const char *name, struct bytes *ret_value)
 {
     if (maker->rc != RC_OK || !maker->key.exists)
@@ -29,7 +34,7 @@ static bool field_get(struct maker *maker, const char *name, struct bytes *ret_v
     enum rc rc = hash_field(&maker->key, bytes_of(name, strlen(name)), ret_value, maker->err);
     if (rc != RC_OK && rc != RC_NOT_FOUND)
         maker->rc = rc;
-    return rc == RC_OK;
+    return rc == RC_OK && ret_value->len <= FIELD_BYTES_MAX;
 }
 
 static void text_add(struct maker *maker, const char *name)

@@ -714,23 +714,38 @@ static struct batch *batch_in(struct persist *persist, enum batch_state state)
     return found;
 }
 
-/* What can be done now. RC_NOT_FOUND: nothing. */
+/* The next batch that the writer may have. */
+static struct batch *batch_ready(struct persist *persist)
+{
+    struct batch *batch = batch_in(persist, BATCH_FULL);
+    const struct batch *written = batch_in(persist, BATCH_WRITTEN);
+    if (!batch || batch_in(persist, BATCH_WRITING) ||
+        batch->lsn > store_durable_lsn(persist->tiles->store)) /* (2), (4) */
+        return NULL;
+    if (persist->marking.type && !persist->in_round)
+        return NULL;                                                               /* (8) */
+    return written && (written->may.type || written->damaged.type) ? NULL : batch; /* (8) */
+}
+
+static void batch_give(struct persist *persist, struct batch *batch)
+{
+    uint64_t durable_lsn = store_durable_lsn(persist->tiles->store);
+    batch->state = BATCH_WRITING;
+    batch->may = persist->marked_lsn <= durable_lsn ? persist->may : (struct aside){0};
+    workers_give(persist->tiles->workers, TILE_WRITER, &batch->work);
+}
+
+/* What can be done now; first of all that the writer has something to do. RC_NOT_FOUND: nothing. */
 static enum rc persist_step(struct persist *persist, struct err *err)
 {
-    struct store *store = persist->tiles->store;
-    struct batch *batch = batch_in(persist, BATCH_WRITTEN);
+    struct batch *batch = batch_ready(persist);
+    if (batch)
+        batch_give(persist, batch);
+    batch = batch_in(persist, BATCH_WRITTEN);
     if (batch)
         return batch_clear(persist, batch, err);
     if (persist->marking.type && !persist->in_round)
         return aside_mark(persist, err);
-    batch = batch_in(persist, BATCH_FULL);
-    if (batch && !batch_in(persist, BATCH_WRITING) && batch->lsn <= store_durable_lsn(store)) {
-        batch->state = BATCH_WRITING; /* (2), (4) */
-        batch->may =
-            persist->marked_lsn <= store_durable_lsn(store) ? persist->may : (struct aside){0};
-        workers_give(persist->tiles->workers, TILE_WRITER, &batch->work);
-        return RC_OK;
-    }
     batch = batch_in(persist, BATCH_FILLING);
     if (!batch && persist->in_round && (batch = batch_in(persist, BATCH_EMPTY)))
         batch->seq = ++persist->seq;

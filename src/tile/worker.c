@@ -108,6 +108,7 @@ enum rc workers_new(const struct workers_options *options, struct workers **ret_
             workers_free(workers);
             return err_set(err, RC_NOMEM, "could not start a thread: %s", strerror(error));
         }
+        pthread_setname_np(workers->thread[i], i == 0 ? "tile writer" : "tile reader");
         workers->thread_count++;
     }
     *ret_workers = workers;

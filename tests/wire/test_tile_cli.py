@@ -3,6 +3,7 @@ import json
 import os
 import pty
 import random
+import shutil
 import sqlite3
 import struct
 import subprocess
@@ -342,13 +343,15 @@ def import_start(tool, path):
                             stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
 
 
-@pytest.fixture
-def large(tmp_path):
+@pytest.fixture(scope="module")
+def large(tmp_path_factory):
     """So many that a position is written several times."""
     rng = random.Random(7)
     blob = rng.randbytes(4000)
     tiles = [(8, x, y, blob[:1000 + (x * y) % 3000]) for x in range(220) for y in range(256)]
-    return mbtiles(tmp_path / "large.mbtiles", tiles), tiles
+    directory = tmp_path_factory.mktemp("large")
+    yield mbtiles(directory / "large.mbtiles", tiles), tiles
+    shutil.rmtree(directory)
 
 
 def test_an_import_that_is_killed_goes_on_and_repeats_little(tool, large):

@@ -130,6 +130,10 @@ def test_empty_tiles_and_large_tiles_are_tiles(tiles):
     assert client.execute_command("TILE.SET", "imagery", "1", large)
     assert client.execute_command("TILE.GET", "imagery", "1") == large
     assert "limit" in refused(client, "TILE.SET", "imagery", "1", large + b"x")
+    client.execute_command("TILE.SYNC")
+    client.execute_command("DEBUG", "RELOAD")
+    assert client.execute_command("TILE.MGET", "imagery", "0", "1") == [b"", large]
+    assert client.execute_command("TILE.COUNT", "imagery", "", "BYTES") == [2, len(large)]
 
 
 def test_tiles_with_a_time(tiles):

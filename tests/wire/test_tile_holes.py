@@ -488,6 +488,10 @@ def test_a_read_only_disk_is_an_error_and_nothing_is_renamed(begin, dirs, disk, 
     with pytest.raises(redis.ResponseError):
         tile(client, "SYNC")
     assert tile(client, "GET", "imagery", "0") == b"x"
+    try:  # SQLite needs a file beside it that cannot be made, LMDB does not
+        assert tile(client, "GET", "imagery", "3") == b"first"
+    except redis.ResponseError as error:
+        assert kind == "sqlite" and "base.g3db" in str(error)
     subprocess.run(["mount", "-o", "remount,rw", str(disk)], check=True)
     server.stop()
     client = begin(kind).client()

@@ -126,7 +126,7 @@ def test_gzip_is_passed_on_and_unpacked_for_who_does_not_take_it(web):
     put(web, "vector", "0", packed)
     tags = set()
     for accept, want in ((None, packed), ("gzip", packed), ("br, gzip;q=0.5", packed), ("*", packed),
-                         ("identity", plain), ("gzip;q=0", plain), ("br", plain), ("gzip;q=0.000", plain)):
+                         ("*;q=0, gzip", packed), ("*, gzip;q=0", plain), ("*;q=0", plain), ("identity", plain), ("gzip;q=0", plain), ("br", plain), ("gzip;q=0.000", plain)):
         headers = {"Accept_Encoding": accept} if accept else {}
         connection = http.client.HTTPConnection("127.0.0.1", web.http_port, timeout=20)
         connection.putrequest("GET", "/tiles/vector/0.pbf", skip_accept_encoding=True)
@@ -238,6 +238,7 @@ def test_metadata_that_makes_no_sense_is_left_out(web):
     db = web.client(db=IMAGERY)
     for mapping in ({"bounds": "1,2", "center": "a,b,c", "minzoom": "x", "maxzoom": "99", "json": "{",
                      "format": "../x", "name": b"\xff\xfe", "version": ""},
+                    {"description": "x" * (1 << 21), "json": '{"vector_layers": [' + "1," * (1 << 20) + "1]}"},
                     {"bounds": "nan,1,2,3", "center": "1,2,3,4,5", "json": "[]", "minzoom": "-1"}):
         db.delete("metadata")
         db.hset("metadata", mapping=mapping)
@@ -287,6 +288,10 @@ def test_a_large_tile_is_given_whole(web):
     assert fetch(web, "/tiles/imagery/0")[1] == data
 
 
+def peak_kb(server):
+    return int(open(f"/proc/{server.process.pid}/status").read().split("VmHWM:")[1].split()[0])
+
+
 def test_slow_clients_of_large_tiles_do_not_fill_the_memory(web):
     """120 answers of 8 MB would be 1 GB; the small ones behind them are given when there is room."""
     put(web, "imagery", "0", b"x" * (8 << 20))
@@ -296,18 +301,34 @@ def test_slow_clients_of_large_tiles_do_not_fill_the_memory(web):
         raw = socket.create_connection(("127.0.0.1", web.http_port), timeout=20)
         raw.sendall(b"GET /tiles/imagery/0 HTTP/1.1\r\nHost: x\r\n\r\n")  # and takes nothing
         slow.append(raw)
-    def peak_kb():
-        return int(open(f"/proc/{web.process.pid}/status").read().split("VmHWM:")[1].split()[0])
-
-    wait_until(lambda: peak_kb() > 256 * 1024)
+    wait_until(lambda: peak_kb(web) > 256 * 1024)
     for _ in range(2000):  # turns of the executor: it answers all it may
         web.r.ping()
-    assert peak_kb() < (2000 if SANITIZED else 700) * 1024
+    assert peak_kb(web) < (2000 if SANITIZED else 700) * 1024
     waits = http.client.HTTPConnection("127.0.0.1", web.http_port, timeout=20)
     waits.request("GET", "/tiles/imagery/1")
     for raw in slow:
         raw.close()
     assert waits.getresponse().read() == PNG
+
+
+def test_slow_clients_of_tiles_that_are_unpacked_for_them_do_not_fill_the_memory(web):
+    """30 answers of 60 MB would be 2 GB; packed they are small."""
+    packed = gzip.compress(b"\0" * (60 << 20), 1)
+    put(web, "vector", "0", packed)
+    slow = []
+    for _ in range(30):
+        raw = socket.create_connection(("127.0.0.1", web.http_port), timeout=20)
+        raw.sendall(b"GET /tiles/vector/0 HTTP/1.1\r\nHost: x\r\nAccept-Encoding: identity\r\n\r\n")
+        slow.append(raw)
+    assert slow[0].recv(12, socket.MSG_WAITALL)[9:] == b"200"  # and takes no more
+    wait_until(lambda: peak_kb(web) > 256 * 1024)
+    for _ in range(2000):
+        web.r.ping()
+    assert peak_kb(web) < (2000 if SANITIZED else 700) * 1024
+    for raw in slow:
+        raw.close()
+    wait_until(lambda: fetch(web, "/tiles/vector/0", Accept_Encoding="identity")[0].status == 200)
 
 
 def test_many_clients_are_served_while_commands_run(web):

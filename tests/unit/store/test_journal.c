@@ -5,6 +5,7 @@
 #include <stdio.h>
 
 #include "base/mem.h"
+#include "store/journal_int.h"
 #include "store/recover.h"
 #include "support/journal_fix.h"
 #include "test.h"
@@ -169,6 +170,27 @@ TEST(what_is_not_synced_stays_within_its_limit)
     }
     ASSERT_GT(status_of(&fix).sync_count, 3);
     journal_fix_done(&fix);
+}
+
+TEST(chunks_are_used_again_while_there_is_more_to_sync_and_given_back_after)
+{
+    enum { TURN = 1024 * 1024, TURNS = 40 };
+    struct journal journal = {.options.unsynced_bytes_max = (size_t)64 * 1024 * 1024};
+    struct kept kept = {0};
+    uint8_t *turn = mem_zalloc(TURN);
+    for (int i = 0; i < TURNS; i++)
+        journal__kept_add(&journal, &kept, bytes_of(turn, TURN));
+    journal__kept_drop(&journal, &kept, (uint64_t)(TURNS - 1) * TURN);
+    size_t free_count = journal.chunk_free_count;
+    ASSERT_GT(free_count * sizeof(struct kept_chunk), (size_t)30 * TURN);
+    ASSERT_LE(journal.kept_bytes + free_count * sizeof(struct kept_chunk), (size_t)32 * TURN);
+    journal__kept_add(&journal, &kept, bytes_of(turn, TURN));
+    ASSERT_LT(journal.chunk_free_count, free_count);
+    journal__kept_drop(&journal, &kept, (uint64_t)2 * TURN);
+    ASSERT_EQ(journal.chunk_free_count, KEPT_CHUNKS_FREE_MAX);
+    journal__chunks_done(&journal);
+    ASSERT_EQ(journal.chunk_free_count, 0);
+    mem_free(turn);
 }
 
 TEST(a_turn_too_large_to_be_kept_is_durable_at_once)
