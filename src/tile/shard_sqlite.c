@@ -27,6 +27,7 @@ enum {
     FORMAT = 1,
     BUSY_MS = 1000,
     SQL_BYTES = 640,
+    ROW_BYTES_MAX = TILE_DATA_BYTES_MAX + 4096,
 };
 
 enum statement { SQL_PUT, SQL_DEL, SQL_GET, SQL_AT, SQL_BEGIN, SQL_COMMIT, SQL_COUNT_ };
@@ -36,6 +37,7 @@ struct sqlite_shard {
     pthread_mutex_t lock; /* (2) */
     sqlite3 *db;
     sqlite3_stmt *stmt[SQL_COUNT_]; /* prepared when first used */
+    uint8_t id[2][TILEKEY_BYTES];   /* that are bound */
     bool empty;                     /* a reader's: the table is not there yet */
 };
 
@@ -257,6 +259,10 @@ static enum rc sqlite_open(const char *path, const struct shard_table *table, en
     if (rc == RC_OK) {
         (void)sqlite3_busy_timeout(shard->db, BUSY_MS);
         (void)sqlite3_extended_result_codes(shard->db, 1);
+        /* The file may come from anywhere: its schema runs no functions, no row fills the memory.
+         */
+        (void)sqlite3_db_config(shard->db, SQLITE_DBCONFIG_TRUSTED_SCHEMA, 0, NULL);
+        (void)sqlite3_limit(shard->db, SQLITE_LIMIT_LENGTH, ROW_BYTES_MAX);
         rc = how == SHARD_WRITE ? writer_prepare(shard, err) : reader_prepare(shard, err);
     }
     if (rc == RC_OK && shard->empty)
@@ -337,11 +343,14 @@ static enum rc run(struct sqlite_shard *shard, enum statement which, struct err 
     return rc == RC_OK ? stmt_run(shard, stmt, err) : rc;
 }
 
-static void id_bind(sqlite3_stmt *stmt, int at, uint64_t packed)
+/* At 1 or 2. Nothing is allocated, so it cannot fail: a key that is not bound would be NULL, and a
+ * row with it a tile that is lost. */
+static void id_bind(struct sqlite_shard *shard, sqlite3_stmt *stmt, int at, uint64_t packed)
 {
-    uint8_t id[TILEKEY_BYTES];
+    uint8_t *id = shard->id[at - 1];
     be64_put(id, packed);
-    (void)sqlite3_bind_blob(stmt, at, id, sizeof id, SQLITE_TRANSIENT);
+    int code = sqlite3_bind_blob(stmt, at, id, TILEKEY_BYTES, SQLITE_STATIC);
+    ASSERT(code == SQLITE_OK);
 }
 
 /* ---- writing ---- */
@@ -374,7 +383,7 @@ static enum rc change_apply(struct sqlite_shard *shard, const struct shard_chang
     enum rc rc = stmt_get(shard, change->removed ? SQL_DEL : SQL_PUT, &stmt, err);
     if (rc != RC_OK)
         return rc;
-    id_bind(stmt, 1, change->key.packed);
+    id_bind(shard, stmt, 1, change->key.packed);
     if (kind == TILE_TM)
         (void)sqlite3_bind_int64(stmt, 2, (int64_t)change->key.ms);
     if (!change->removed)
@@ -436,7 +445,7 @@ static enum rc sqlite_get(struct shard *base, struct tilekey key, bool at, struc
     pthread_mutex_lock(&shard->lock);
     enum rc rc = stmt_get(shard, at ? SQL_AT : SQL_GET, &stmt, err);
     if (rc == RC_OK) {
-        id_bind(stmt, 1, key.packed);
+        id_bind(shard, stmt, 1, key.packed);
         if (base->table.kind == TILE_TM)
             (void)sqlite3_bind_int64(stmt, 2, (int64_t)key.ms);
         int code = sqlite3_step(stmt);
@@ -494,8 +503,10 @@ static enum rc range_open(struct sqlite_shard *shard, const struct shard_range *
     range_sql(&shard->shard.table, range, what, end, sql);
     if (sqlite3_prepare_v2(shard->db, sql, -1, ret_stmt, NULL) != SQLITE_OK)
         return sql_error(shard->db, err);
-    id_bind(*ret_stmt, 1, range->from.packed);
-    id_bind(*ret_stmt, 2, range->to.packed);
+    if (!is_all_metadata(&shard->shard.table, range)) {
+        id_bind(shard, *ret_stmt, 1, range->from.packed);
+        id_bind(shard, *ret_stmt, 2, range->to.packed);
+    }
     if (shard->shard.table.kind == TILE_TM) {
         (void)sqlite3_bind_int64(*ret_stmt, 3, (int64_t)range->from.ms);
         (void)sqlite3_bind_int64(*ret_stmt, 4, (int64_t)range->to.ms);
@@ -514,7 +525,7 @@ static bool scan_row(const struct sqlite_shard *shard, sqlite3_stmt *stmt,
     if (shard->shard.table.kind == TILE_TM)
         ret_row->key.ms = (uint64_t)number;
     else
-        ret_row->status = (uint8_t)number;
+        ret_row->status = (uint8_t)(number < UINT8_MAX ? number : UINT8_MAX);
     return true;
 }
 
@@ -597,7 +608,7 @@ static enum rc looks_do(struct sqlite_shard *shard, struct shard_look *look, siz
         return sql_error(shard->db, err);
     enum rc rc = RC_OK;
     for (size_t i = 0; i < count && rc == RC_OK; i++) {
-        id_bind(stmt, 1, look[i].key.packed);
+        id_bind(shard, stmt, 1, look[i].key.packed);
         if (tm)
             (void)sqlite3_bind_int64(stmt, 2, (int64_t)look[i].key.ms);
         int code = sqlite3_step(stmt);

@@ -121,8 +121,8 @@ class Landed:
 
     def __init__(self, server, sink):
         self.server, self.sink = server, sink
-        self.client = server.client(socket_timeout=20)
-        self.plain = server.client(socket_timeout=20)  # replies as they come
+        self.client = server.client(socket_timeout=120)
+        self.plain = server.client(socket_timeout=120)  # replies as they come
         self.plain.response_callbacks.clear()
 
     def __call__(self, *words):

@@ -566,6 +566,25 @@ def test_a_shard_of_another_schema_is_an_error_and_stays(begin, dirs):
             pathlib.Path(f"{path}{beside}").unlink(missing_ok=True)
 
 
+def test_rows_of_a_shard_that_cannot_be_are_errors_or_unknown_and_never_something_else(begin, dirs):
+    server = begin("sqlite")
+    tile(server.client(), "SET", "imagery", "3", "first")
+    tile(server.client(), "META", "SET", "q2", "0123", "data")
+    server.stop()
+    with sqlite3.connect(base(dirs)) as db:
+        for key, epoch, data in (("0", 0, b"\0" * (65 << 20)), ("1", -1, b"x"), ("2", "no number", "text")):
+            db.execute("INSERT INTO imagery VALUES(?, ?, NULL, ?)", (pack(key), epoch, data))
+    with sqlite3.connect(base(dirs, type_="q2")) as db:
+        db.executemany("INSERT INTO q2 VALUES(?, ?, 0, x'00', ?)", [(pack("1111"), 4, 256), (pack("2222"), 4, 1 << 40)])
+    client = begin("sqlite").client()
+    for key in ("0", "1"):
+        with pytest.raises(redis.ResponseError, match="base.g3db"):
+            tile(client, "GET", "imagery", key)
+    assert tile(client, "MGET", "imagery", "2", "3") == [b"text", b"first"]
+    assert tile(client, "META", "LIST", "q2") == [[b"0123", b"PENDING"], [b"1111", b"unknown"], [b"2222", b"unknown"]]
+    assert tile(client, "META", "LIST", "q2", "STATUS", "PENDING") == [[b"0123", b"PENDING"]]
+
+
 def test_a_shard_of_ours_without_a_mark_is_taken_and_marked(begin, dirs):
     path = base(dirs)
     path.parent.mkdir(parents=True)
