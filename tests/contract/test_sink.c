@@ -717,7 +717,8 @@ static void streaming(struct sink_fix *fix)
     size_t before = mem_anonymous_bytes();
     ASSERT_OK(sink_select(fix->sink, &query, stream_row, &streamed, &fix->err), &fix->err);
     ASSERT_EQ(streamed.count, 100000);
-    ASSERT_LT(streamed.bytes_max, before + 8 * 1024 * 1024); /* the answer is 100 MB */
+    /* The answer is 100 MB; a sanitizer has memory of its own for each byte that was touched. */
+    ASSERT_LT(streamed.bytes_max, before + 32 * 1024 * 1024);
 }
 
 TEST(a_large_answer_is_not_held_in_memory)
