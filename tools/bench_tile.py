@@ -113,10 +113,12 @@ def bench_ack(bench):
     acks, ends = [], []
     for n in range(1 if SHORT else 5):
         bench.run("sqlite_tile", "loop", bench.top / f"before-{n}.db", count)
+        os.sync()  # what was written before must not be written meanwhile
         plain = bench.run("sqlite_tile", "loop", bench.top / f"loop-{n}.db", count)["rate"]
         server = bench.terraced("--tile-sqlite", str(bench.top / f"shards-{n}"))
         bench.load(server, "fill", keys=count, prefix="0122")
         server.client.execute_command("TILE.SYNC")
+        os.sync()
         begin = time.monotonic()
         ack = bench.load(server, "fill", keys=count)["rate"]
         server.client.execute_command("TILE.SYNC")
