@@ -33,6 +33,7 @@ enum {
     RETRY_MS_MIN = 1000,
     RETRY_MS_MAX = 30 * 1000,
     AFTER_BYTES_MAX = 1024 * 1024, /* any suffix that the store has */
+    REST_TIMES = 7,                /* as long as the step before it took */
 };
 #define NS_A_MS UINT64_C(1000000)
 
@@ -94,6 +95,7 @@ struct persist {
     bool again; /* the round begins anew */
     /* when */
     uint64_t marks;         /* since the last round began; a hint */
+    uint64_t marks_seen;    /* by the last step */
     uint64_t first_mark_ns; /* of them */
     uint64_t synced_lsn, ask_lsn;
     uint64_t retry_ns, retry_ms; /* not before; 0: nothing has failed */
@@ -803,15 +805,29 @@ bool persist_turn(struct persist *persist)
     return go;
 }
 
+/* While clients set tiles they have seven eighths of the executor, and with it of the disk: what a
+ * round does can wait, but not for ever. Whoever waits for the round waits for nothing else. */
+static void persist_rest(struct persist *persist, uint64_t begin_ns)
+{
+    uint64_t now_ns = clock_mono_ns(persist->tiles->options.clock);
+    bool sets = persist->marks != persist->marks_seen;
+    persist->marks_seen = persist->marks;
+    if (sets && persist->ask_lsn <= persist->synced_lsn && !persist->draining)
+        task_wait_until(&persist->task, now_ns + REST_TIMES * (now_ns - begin_ns));
+}
+
 static enum rc persist_run(struct task *task, struct store *store, struct err *err)
 {
     struct persist *persist = (struct persist *)task;
+    uint64_t begin_ns = clock_mono_ns(persist->tiles->options.clock);
     (void)store;
     if (may_begin(persist))
         round_begin(persist);
     enum rc rc = persist_step(persist, err);
-    if (rc == RC_OK)
+    if (rc == RC_OK) {
+        persist_rest(persist, begin_ns);
         return RC_WAIT; /* and more in a later turn */
+    }
     if (rc != RC_NOT_FOUND)
         return rc;
     task_wait_event(task); /* persist_turn() */

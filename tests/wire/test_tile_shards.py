@@ -1,4 +1,5 @@
 """Tiles in shard files: read by other programs as they are drawn, and by us when the store has them no more."""
+import itertools
 import random
 import sqlite3
 
@@ -187,6 +188,21 @@ def test_tiles_are_persisted_when_there_are_enough_or_the_interval_is_over(begin
     server = begin("sqlite", options=("--tile-batch", "1000", "--tile-interval", "50ms"))
     server.client().execute_command("TILE.SET", "imagery", "3", "x")
     wait_for_rows()
+
+
+def test_tiles_are_persisted_while_clients_go_on_setting_others(begin, dirs):
+    """The job steps back before them, and still comes to its end."""
+    path = dirs["sqlite"] / "imagery" / "base.g3db"
+    client = begin("sqlite", options=("--tile-batch", "10", "--tile-interval", "3600s")).client()
+    keys = itertools.cycle("".join(key) for key in itertools.product("0123", repeat=5))
+    count = 0
+    while count < 500:
+        pipe = client.pipeline(transaction=False)
+        for _ in range(50):
+            pipe.execute_command("TILE.SET", "imagery", next(keys), "x" * 3000)
+        assert pipe.execute() == [b"OK"] * 50
+        if path.exists() and sqlite_rows(path, "SELECT count(*) FROM sqlite_master") != ["0"]:
+            count = int(sqlite_rows(path, "SELECT count(*) FROM imagery")[0])
 
 
 def test_reads_of_many_clients_wait_for_one_read_of_a_shard(begin):
