@@ -130,6 +130,8 @@ def test_a_failed_batch_survives_a_kill(made, begin, dirs):
 @pytest.mark.parametrize("kind", ["sqlite", "kv"])
 def test_types_with_one_key_in_one_batch_do_not_overwrite_each_other(begin, dirs, kind):
     client = begin(kind).client()
+    tile(client, "SYNC")  # the round that a start begins with is over
+    before = stats(client)["batches"]
     tile(client, "SET", "imagery", "0123", "image", "EPOCH", 1, "PROVIDER", 2)
     tile(client, "SET", "terrain", "0123", "ground", "EPOCH", 3, "PROVIDER", 4)
     tile(client, "SET", "vector", "0123", "lines")
@@ -137,7 +139,7 @@ def test_types_with_one_key_in_one_batch_do_not_overwrite_each_other(begin, dirs
     assert tile(client, "GET", "imagery", "0123", "META") == [b"image", 1, 2]
     assert tile(client, "GET", "terrain", "0123", "META") == [b"ground", 3, 4]
     assert tile(client, "GET", "vector", "0123", "META") == [b"lines", 0, 0]
-    assert stats(client)["batches"] == 1
+    assert stats(client)["batches"] == before + 1
 
 
 @pytest.mark.parametrize("kind", ["sqlite", "kv"])
