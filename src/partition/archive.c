@@ -343,14 +343,13 @@ static void mins_get(const struct part_batch *batch, const uint32_t *position, s
             wrap_add(min_id[i], wrap_mul(batch->min_factor, wrap_add(batch->frame.id_min, id[i])));
 }
 
-/* Of record i of columns that were read. */
+/* Of record i of columns that were read; but for min_id, which has a column only in some modes. */
 static inline struct codes codes_at(const struct part_batch *batch, int64_t (*value)[COLUMN_SYNC],
                                     size_t i)
 {
     return (struct codes){
         .id = wrap_add(batch->frame.id_min, value[PART_COLUMN_ID][i]),
         .span = value[PART_COLUMN_SPAN][i],
-        .min_id = value[PART_COLUMN_MIN][i],
         .worker = value[PART_COLUMN_WORKER][i],
         .status = value[PART_COLUMN_STATUS][i],
         .duration = value[PART_COLUMN_DURATION][i],
@@ -364,6 +363,8 @@ static inline struct codes codes_at(const struct part_batch *batch, int64_t (*va
     };
 }
 
+_Static_assert((int)PART_READ_PART <= (int)COLUMN_SYNC, "what is read at once fits");
+
 static enum rc some_read(struct part_batch *batch, const uint32_t *position, size_t count,
                          struct part_record *records, struct err *err)
 {
@@ -376,6 +377,7 @@ static enum rc some_read(struct part_batch *batch, const uint32_t *position, siz
                          value[PART_COLUMN_UPDATED]);
     for (size_t i = 0; i < count; i++) {
         struct codes codes = codes_at(batch, value, i);
+        codes.min_id = value[PART_COLUMN_MIN][i];
         enum rc rc = codes_to_record(batch, &codes, &records[i], err);
         if (rc != RC_OK)
             return rc;
@@ -425,8 +427,10 @@ static enum rc block_decode(struct part_batch *batch, size_t from, size_t count,
         if (batch->min_mode == MIN_CHAIN) {
             codes.min_id = chain;
             chain = wrap_add(wrap_add(chain, codes.span), 1);
-        } else if (batch->min_mode == MIN_BY_ID) {
-            codes.min_id = wrap_add(codes.min_id, wrap_mul(batch->min_factor, codes.id));
+        } else {
+            codes.min_id = value[PART_COLUMN_MIN][i];
+            if (batch->min_mode == MIN_BY_ID)
+                codes.min_id = wrap_add(codes.min_id, wrap_mul(batch->min_factor, codes.id));
         }
         enum rc rc = codes_to_record(batch, &codes, &to[i], err);
         if (rc != RC_OK)

@@ -369,6 +369,7 @@ uint16_t block_find_end(const struct block *block, struct bytes suffix, bool *re
 
 uint16_t block_prefetch_entry(const struct block *block, struct bytes suffix)
 {
+    ASSERT(block->count > 0); /* (1) */
     uint32_t index = heads_find(block, head_after(suffix, block->skip));
     const uint8_t *at = block_at(block, index < block->count ? index : index - 1);
     __builtin_prefetch(at);

@@ -15,7 +15,7 @@
  *   otherwise  v   uvarint length of the suffix, then the suffix; rows: uvarint length of the
  *                  value, then the value
  * A search needs the directory and, where heads are equal, an entry: a cache line or two of each,
- * of the thirty that a block has.
+ * of the up to 64 that a block has.
  *
  * A block is as large as its allocator size class, so it grows by classes and wastes little.
  *

@@ -19,6 +19,8 @@ import redis
 
 import land
 import tilekit
+from diff.runner import Pair
+from diff.servers import terraced_path
 from mariadb import MariaDB
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent.parent
@@ -196,3 +198,14 @@ def begin(start, dirs):
             words += ["--tile-batch", "1000000", "--tile-interval", "3600s"]
         return start("--tile-types", *tilekit.TYPES, *words, *options)
     return begin_one
+
+
+@pytest.fixture(scope="module")
+def pair():
+    """A terraced and Redis itself, which are asked the same."""
+    pair = Pair(terraced_path())
+    yield pair
+    said = pair.ours.stderr()
+    pair.close()
+    for word in ("Sanitizer", "runtime error", "assertion"):
+        assert word not in said, said
