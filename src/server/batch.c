@@ -361,6 +361,23 @@ static bool only_deletes(const struct call *call)
     return true;
 }
 
+/* Whether its meta row can be held for the next command (types/held.h). */
+static bool call_can_hold(const struct call *call)
+{
+    return call->cmd && call->cmd->flags & CMD_RUN && call->argc > 1 && !call->conn->multi.open;
+}
+
+/* What is held is for this call, and what it leaves is for the one behind it, or it is settled. */
+static void call_hold(struct server *server, const struct call *call)
+{
+    struct kv *kv = &server->kv;
+    const struct call *next = call + 1, *end = server->call + server->call_count;
+    bool can = call_can_hold(call);
+    if (kv->held.row.is && !(can && held_is(&kv->held, call->conn->ns, call->argv[1])))
+        held_settle(kv);
+    held_begin(kv, can && next < end && call_can_hold(next) && is_same_key(call, next));
+}
+
 /* Runs in a commit. RC_COLD, RC_WAIT: nothing has happened. */
 static enum rc call_commit(struct server *server, struct call *call, struct err *err)
 {
@@ -377,6 +394,7 @@ static enum rc call_commit(struct server *server, struct call *call, struct err 
                           .err = err};
     server__conn_out_ready(conn);
     conn->out.buf.bytes_max = conn->out.buf.len + CONN_REPLY_ONE_BYTES_MAX;
+    call_hold(server, call);
     kv_begin(&server->kv, server->kv.now_ms);
     store_begin(server->store, only_deletes(call) ? STORE_DELETES : 0);
     server->collecting = true;
@@ -393,6 +411,7 @@ static enum rc call_commit(struct server *server, struct call *call, struct err 
         if (UNLIKELY(server->effects.buf.len > effects))
             server__effects_touch(server, effects);
     } else {
+        held_undo(&server->kv);
         buf_cut(&server->effects.buf, effects);
     }
     return rc;
@@ -449,6 +468,7 @@ static void blocked_run(struct server *server)
 {
     while (UNLIKELY(server->woken)) {
         server->woken = false;
+        held_settle(&server->kv);
         tasks_run_ready(server->tasks);
         server->kv.now_ms = clock_unix_ms(server->clock);
     }
@@ -480,6 +500,7 @@ bool server__clients(void *arg, bool room)
             call_run(server, &server->call[server->call_next], room);
             blocked_run(server);
         }
+        held_settle(&server->kv);
         batch_size(server, server->now_ns - start_ns);
         if (server->turn_call_count >= TURN_CALLS_ENOUGH ||
             store_turn_bytes(server->store) >= TURN_BYTES_MAX || server->now_ns >= end_ns)

@@ -94,6 +94,9 @@ void store_save(struct store *store);
 void store_undo_saved(struct store *store);
 /* Ends the turn. On an error every commit since the last store_write() is taken back. */
 enum rc store_write(struct store *store, struct err *err) NODISCARD;
+/* Between commits: store_write() will answer this error and take everything back. For who finds
+ * that the turn cannot be ended as it was begun. */
+void store_turn_refuse(struct store *store, enum rc rc, const struct err *err);
 size_t store_turn_bytes(const struct store *store); /* waiting to be written */
 
 uint64_t store_lsn(const struct store *store);         /* of the open commit */

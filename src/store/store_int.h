@@ -130,6 +130,8 @@ struct store {
     uint32_t prefix_drop_count; /* of the turn: each holds a slot until it is written */
     uint64_t commit_lsn;        /* of the last commit that was not undone */
     uint64_t written_lsn;       /* of the last one in the journal */
+    enum rc refused;            /* what store_write() answers; RC_OK: it writes */
+    struct err refused_err;
     /* the commit */
     bool open;
     bool begin_failed; /* no memory for the commit's header: changes are refused */

@@ -219,13 +219,31 @@ void store_undo_saved(struct store *store)
     buf_cut(&store->keep, saved->keep_len);
 }
 
+void store_turn_refuse(struct store *store, enum rc rc, const struct err *err)
+{
+    ASSERT(!store->open);
+    ASSERT(rc != RC_OK);
+    store->refused = rc;
+    store->refused_err = *err;
+}
+
+static enum rc turn_write(struct store *store, struct err *err)
+{
+    if (UNLIKELY(store->refused != RC_OK)) {
+        enum rc rc = store->refused;
+        store->refused = RC_OK;
+        return err_set(err, rc, "%s", store->refused_err.text);
+    }
+    return journal_write(store->journal, store->turn_first_lsn, store->writer.commit_count,
+                         buf_bytes(&store->writer.body), err);
+}
+
 enum rc store_write(struct store *store, struct err *err)
 {
     ASSERT(!store->open);
-    if (store->writer.commit_count == 0)
+    if (store->writer.commit_count == 0 && LIKELY(store->refused == RC_OK))
         return RC_OK;
-    enum rc rc = journal_write(store->journal, store->turn_first_lsn, store->writer.commit_count,
-                               buf_bytes(&store->writer.body), err);
+    enum rc rc = turn_write(store, err);
     if (rc == RC_OK) {
         store->turn_count++;
         store->written_lsn = store->commit_lsn;

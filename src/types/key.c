@@ -45,14 +45,18 @@ static enum rc meta_find(struct ns *ns, struct bytes name, struct key *ret_key, 
     ret_key->locked = NULL;
     ret_key->rule = NULL;
     ret_key->is_copy = false;
+    ret_key->stored = false;
     ret_key->saved_expire_ms = 0;
-    enum rc rc = store_get_packed(kv->store, meta_group(ns, name), BYTES(""), &packed, err);
-    if (rc == RC_NOT_FOUND)
-        return RC_OK;
-    if (rc == RC_OK)
-        rc = meta_decode_packed(packed, &ret_key->meta, err);
-    if (rc != RC_OK)
-        return rc;
+    if (!held_get(&kv->held, ns, name, &ret_key->meta)) {
+        enum rc rc = store_get_packed(kv->store, meta_group(ns, name), BYTES(""), &packed, err);
+        if (rc == RC_NOT_FOUND)
+            return RC_OK;
+        if (rc == RC_OK)
+            rc = meta_decode_packed(packed, &ret_key->meta, err);
+        if (rc != RC_OK)
+            return rc;
+    }
+    ret_key->stored = true;
     ret_key->saved_expire_ms = ret_key->meta.expire_ms;
     ret_key->whole = is_whole(&ret_key->meta);
     ret_key->dead = ret_key->meta.expire_ms != 0 && ret_key->meta.expire_ms <= kv->now_ms;
@@ -246,17 +250,18 @@ enum rc key_replace(struct key *key, uint8_t type, struct err *err)
 
 /* ---- saving ---- */
 
-static enum rc meta_put(struct key *key, struct bytes extra, struct err *err)
+enum rc key_meta_put(struct ns *ns, struct bytes name, const struct meta *meta, struct bytes extra,
+                     struct err *err)
 {
-    struct kv *kv = key->ns->kv;
+    struct kv *kv = ns->kv;
     uint8_t head[META_HEAD_BYTES];
-    meta_head_put(head, &key->meta);
+    meta_head_put(head, meta);
     buf_cut(&kv->row, 0);
     if (!buf_reserve(&kv->row, sizeof head + extra.len) || !buf_add(&kv->row, head, sizeof head) ||
         !buf_add_bytes(&kv->row, extra))
         return err_set(err, RC_NOMEM, "could not allocate %zu bytes for a value", extra.len);
     enum rc rc =
-        store_put(kv->store, meta_group(key->ns, key->name), BYTES(""), buf_bytes(&kv->row), err);
+        store_put(kv->store, meta_group(ns, name), BYTES(""), buf_bytes(&kv->row), err);
     if (UNLIKELY(kv->row.cap > ROW_KEPT_BYTES))
         buf_shrink(&kv->row, ROW_KEPT_BYTES);
     return rc;
@@ -335,9 +340,16 @@ static enum rc deadline_save(struct key *key, struct err *err)
 enum rc key_save(struct key *key, struct bytes extra, struct err *err)
 {
     ASSERT(key->exists);
+    struct held *held = &key->ns->kv->held;
     enum rc rc = key_may_change(key, err);
+    if (rc != RC_OK)
+        return rc;
+    if (key->stored && key->meta.expire_ms == key->saved_expire_ms && !key->ns->landed &&
+        held_put(held, key->ns, key->name, &key->meta, extra))
+        return RC_OK;
+    rc = key_meta_put(key->ns, key->name, &key->meta, extra, err);
     if (rc == RC_OK)
-        rc = meta_put(key, extra, err);
+        held_drop(held, key->ns, key->name);
     if (rc == RC_OK && UNLIKELY(key->meta.expire_ms != key->saved_expire_ms))
         rc = deadline_save(key, err);
     return rc;
@@ -350,6 +362,8 @@ enum rc key_save(struct key *key, struct bytes extra, struct err *err)
 static enum rc name_remove(struct key *key, struct err *err)
 {
     struct store *store = key->ns->kv->store;
+    held_drop(&key->ns->kv->held, key->ns, key->name);
+    key->stored = false;
     enum rc rc = store_delete(store, meta_group(key->ns, key->name), BYTES(""), err);
     if (rc == RC_NOT_FOUND) /* made and removed by one command */
         rc = RC_OK;

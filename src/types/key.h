@@ -32,6 +32,7 @@ struct key {
     bool is_copy; /* a rule says that its deadline is the end of what is here, not of the key */
     const char *locked; /* why whatever would change it is refused; NULL: it is nobody's own */
     const struct land_rule *rule; /* set by land_hooks.found(); NULL: it is nobody's but ours */
+    bool stored;                  /* there is a meta row */
     uint64_t saved_expire_ms;     /* what the stored meta row says; 0: none, or no row */
     struct meta meta;             /* if it exists, or is dead */
 };
@@ -67,8 +68,11 @@ enum rc key_create(struct key *key, uint8_t type, struct err *err) NODISCARD;
 /* Turns the key into a fresh, empty object of any type, whatever it was. The deadline is kept in
  * meta.expire_ms: clear it, or not. */
 enum rc key_replace(struct key *key, uint8_t type, struct err *err) NODISCARD;
-/* Writes the meta row. extra may be borrowed from the store. */
+/* Writes the meta row, or leaves it with kv->held. extra may be borrowed from the store. */
 enum rc key_save(struct key *key, struct bytes extra, struct err *err) NODISCARD;
+/* For held_settle(): the meta row and nothing else. */
+enum rc key_meta_put(struct ns *ns, struct bytes name, const struct meta *meta, struct bytes extra,
+                     struct err *err) NODISCARD;
 /* key_save(), or key_remove() and a "del" event when count is 0. */
 enum rc key_save_or_remove(struct key *key, struct bytes extra, struct err *err) NODISCARD;
 /* Meta row, elements and index row. No event: the caller knows which. RC_OK also if it does not

@@ -15,6 +15,7 @@
 #include "base/clock.h"
 #include "base/rand.h"
 #include "store/store.h"
+#include "types/held.h"
 #include "types/meta.h"
 #include "types/scan.h"
 
@@ -121,6 +122,7 @@ struct kv {
     struct kv_hooks hooks;
     struct land_hooks land;
     struct kv_own own;
+    struct held held; /* the meta row of a run of commands on one key */
     uint64_t id_lsn;
     uint32_t id_ordinal;
     struct ns **ns; /* by index; NULL or closed where there is none: see kv_ns() */
