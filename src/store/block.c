@@ -13,6 +13,7 @@ enum {
     HEAD_BYTES = 8,
     LINE_BYTES = 64,
     OUT_PREFETCH_LINES = 4, /* the processor sees that more are read */
+    ENTRIES_PREFETCH_MAX = 12, /* of the same head: digits leave ten */
     OUT_ENTRY_BYTES = sizeof(struct block_out *) + HEAD_BYTES,
     SLOT_OFFSET = 0xfff, /* bits of a slot: enough for BLOCK_BYTES_MAX */
     SLOT_FLAGS_SHIFT = 12,
@@ -370,10 +371,15 @@ uint16_t block_find_end(const struct block *block, struct bytes suffix, bool *re
 uint16_t block_prefetch_entry(const struct block *block, struct bytes suffix)
 {
     ASSERT(block->count > 0); /* (1) */
-    uint32_t index = heads_find(block, head_after(suffix, block->skip));
+    uint16_t head = head_after(suffix, block->skip);
+    uint32_t index = heads_find(block, head), last = index + ENTRIES_PREFETCH_MAX;
     const uint8_t *at = block_at(block, index < block->count ? index : index - 1);
     __builtin_prefetch(at);
     __builtin_prefetch(at + LINE_BYTES);
+    if (last > block->count)
+        last = block->count;
+    for (uint32_t i = index + 1; i < last && slot_head(block, i) == head; i++)
+        __builtin_prefetch(block_at(block, i)); /* entries_find() looks at some of these */
     return (uint16_t)index;
 }
 

@@ -129,8 +129,9 @@ static inline bool group_is_at(const struct record_writer *writer, size_t offset
         return false;
     if (len != prefix.len + rest.len)
         return false;
-    return (prefix.len == 0 || memcmp(at, prefix.ptr, prefix.len) == 0) &&
-           (rest.len == 0 || memcmp(at + prefix.len, rest.ptr, rest.len) == 0);
+    /* Most keys of a turn differ in the rest. */
+    return (rest.len == 0 || memcmp(at + prefix.len, rest.ptr, rest.len) == 0) &&
+           (prefix.len == 0 || memcmp(at, prefix.ptr, prefix.len) == 0);
 }
 
 static bool kind_shares_group(enum record_kind kind)

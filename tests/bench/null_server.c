@@ -1,11 +1,12 @@
 /* null_server.c - the ceiling of a server on this machine: parses RESP, answers +OK, stores
- * nothing.
+ * nothing. With a number N it answers an array of N elements of 64 bytes, as LRANGE would.
  *
  * One thread, epoll, one read and one write a turn of a client, as a real server would. It is
  * stopped by a signal. It trusts its client: tools/bench_server.py. */
 #include <errno.h>
 #include <netinet/in.h>
 #include <netinet/tcp.h>
+#include <poll.h>
 #include <stdbool.h>
 #include <stdint.h>
 #include <stdio.h>
@@ -18,7 +19,14 @@
 enum {
     EVENT_COUNT_MAX = 256,
     READ_BYTES_MAX = 64 * 1024,
-    REPLY_BYTES_MAX = READ_BYTES_MAX,
+    REPLY_BYTES_MAX = 1024 * 1024,
+    ELEMENT_BYTES = 64,
+};
+
+struct replies { /* the same one again and again */
+    size_t len;  /* of one */
+    size_t count;
+    uint8_t bytes[REPLY_BYTES_MAX];
 };
 
 struct conn {
@@ -53,9 +61,43 @@ static size_t step(struct conn *conn, const uint8_t *ptr, size_t len, long *requ
     return (size_t)(end - ptr) + 1;
 }
 
-static bool conn_turn(struct conn *conn)
+static void replies_make(struct replies *replies, long element_count)
 {
-    static uint8_t reply[REPLY_BYTES_MAX];
+    uint8_t *at = replies->bytes;
+    if (element_count == 0) {
+        memcpy(at, "+OK\r\n", 5);
+        at += 5;
+    } else {
+        at += sprintf((char *)at, "*%ld\r\n", element_count);
+        for (long i = 0; i < element_count; i++)
+            at += sprintf((char *)at, "$%d\r\n%0*d\r\n", ELEMENT_BYTES, ELEMENT_BYTES, 0);
+    }
+    replies->len = (size_t)(at - replies->bytes);
+    replies->count = REPLY_BYTES_MAX / replies->len;
+    for (size_t i = 1; i < replies->count; i++)
+        memcpy(replies->bytes + i * replies->len, replies->bytes, replies->len);
+}
+
+/* Waits where the client is slower: it never waits for us while it reads. */
+static bool bytes_write(int fd, const uint8_t *ptr, size_t len)
+{
+    while (len > 0) {
+        ssize_t written = write(fd, ptr, len);
+        if (written < 0 && errno == EAGAIN) {
+            struct pollfd ready = {.fd = fd, .events = POLLOUT};
+            poll(&ready, 1, -1);
+            continue;
+        }
+        if (written <= 0)
+            return false;
+        ptr += written;
+        len -= (size_t)written;
+    }
+    return true;
+}
+
+static bool conn_turn(struct conn *conn, const struct replies *replies)
+{
     ssize_t got = read(conn->fd, conn->in + conn->in_len, sizeof conn->in - conn->in_len);
     if (got < 0 && errno == EAGAIN)
         return true;
@@ -72,10 +114,12 @@ static bool conn_turn(struct conn *conn)
     }
     memmove(conn->in, conn->in + at, conn->in_len - at);
     conn->in_len -= at;
-    size_t out = 0;
-    for (; request_count > 0 && out + 5 <= sizeof reply; request_count--, out += 5)
-        memcpy(reply + out, "+OK\r\n", 5);
-    return out == 0 || write(conn->fd, reply, out) == (ssize_t)out;
+    for (size_t left = (size_t)request_count, part; left > 0; left -= part) {
+        part = left < replies->count ? left : replies->count;
+        if (!bytes_write(conn->fd, replies->bytes, part * replies->len))
+            return false;
+    }
+    return true;
 }
 
 static int listen_on_loopback(void)
@@ -108,8 +152,10 @@ static void accept_one(int epoll, int listener)
     epoll_ctl(epoll, EPOLL_CTL_ADD, fd, &event);
 }
 
-int main(void)
+int main(int argc, char **argv)
 {
+    static struct replies replies;
+    replies_make(&replies, argc > 1 ? strtol(argv[1], NULL, 10) : 0);
     int listener = listen_on_loopback();
     int epoll = epoll_create1(EPOLL_CLOEXEC);
     struct epoll_event event = {.events = EPOLLIN, .data.ptr = NULL};
@@ -121,7 +167,7 @@ int main(void)
             struct conn *conn = events[i].data.ptr;
             if (!conn) {
                 accept_one(epoll, listener);
-            } else if (!conn_turn(conn)) {
+            } else if (!conn_turn(conn, &replies)) {
                 close(conn->fd);
                 free(conn);
             }
