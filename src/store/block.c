@@ -12,7 +12,7 @@ enum {
     MIDDLE_PART = 8,          /* so much of the entries on either side of the middle are near it */
     HEAD_BYTES = 8,
     LINE_BYTES = 64,
-    OUT_PREFETCH_LINES = 4, /* the processor sees that more are read */
+    OUT_PREFETCH_LINES = 4,    /* the processor sees that more are read */
     ENTRIES_PREFETCH_MAX = 12, /* of the same head: digits leave ten */
     OUT_ENTRY_BYTES = sizeof(struct block_out *) + HEAD_BYTES,
     SLOT_OFFSET = 0xfff, /* bits of a slot: enough for BLOCK_BYTES_MAX */

@@ -11,6 +11,7 @@
 
 #include <pthread.h>
 #include <stdio.h>
+#include <time.h>
 #include <sys/resource.h>
 #include <unistd.h>
 
@@ -28,6 +29,9 @@ enum {
     THREAD_NICE = 10,
     NS_PER_MS = 1000 * 1000,
     NS_PER_S = 1000 * 1000 * 1000,
+    PIECE_NS_MIN = 200 * 1000, /* less is not worth a rest */
+    REST_FACTOR = 7,
+    REST_NS_MAX = 20 * 1000 * 1000,
     NAMES_BYTES_MAX = 64 * 1024 * 1024,
 };
 
@@ -64,7 +68,7 @@ struct flush {
 
     pthread_t thread;
     bool has_thread;
-    _Atomic bool stop;             /* shared: atomic */
+    struct flush__pace pace;
     _Atomic uint64_t mark_segment; /* shared: atomic */
 
     pthread_mutex_t lock; /* what follows is shared under it */
@@ -89,6 +93,28 @@ static struct sys_mark mark_of(struct flush *flush)
     struct sys_mark mark = flush->status.mark;
     pthread_mutex_unlock(&flush->lock);
     return mark;
+}
+
+/* ---- pace ---- */
+
+bool flush__go_on(struct flush__pace *pace)
+{
+    bool hurry = atomic_load_explicit(&pace->hurry, memory_order_relaxed);
+    uint64_t now_ns = hurry ? 0 : clock_thread_cpu_ns();
+    if (!hurry && now_ns - pace->piece_ns >= PIECE_NS_MIN) {
+        uint64_t rest_ns = REST_FACTOR * (now_ns - pace->piece_ns);
+        pace->piece_ns = now_ns;
+        if (rest_ns > REST_NS_MAX)
+            rest_ns = REST_NS_MAX;
+        atomic_fetch_add_explicit(&pace->rest_count, 1, memory_order_relaxed);
+        nanosleep(&(struct timespec){.tv_nsec = (long)rest_ns}, NULL);
+    }
+    return !atomic_load_explicit(&pace->stop, memory_order_relaxed);
+}
+
+void flush_hurry(struct flush *flush)
+{
+    atomic_store_explicit(&flush->pace.hurry, true, memory_order_relaxed);
 }
 
 /* ---- a unit's life ---- */
@@ -171,6 +197,18 @@ static void pick_look(struct flush *flush, struct pick *pick)
     }
 }
 
+/* Between units, under the lock: whether somebody has asked in the meantime is not missed. */
+static void pace_choose(struct flush *flush, const struct pick *pick)
+{
+    pthread_mutex_lock(&flush->lock);
+    bool hurry = flush->options.manual || flush->asked_segment > pick->mark_segment ||
+                 flush->requests ||
+                 pick->pending_bytes > FLUSH_HURRY_BYTES(flush->options.unit_bytes);
+    atomic_store_explicit(&flush->pace.hurry, hurry, memory_order_relaxed);
+    pthread_mutex_unlock(&flush->lock);
+    flush->pace.piece_ns = clock_thread_cpu_ns();
+}
+
 static bool pick_is_due(struct flush *flush, const struct pick *pick)
 {
     if (pick->pending_count == 0)
@@ -236,6 +274,7 @@ static enum outcome step_pick(struct flush *flush)
         unit_clear(flush);
         return OUTCOME_IDLE;
     }
+    pace_choose(flush, &pick);
     unit_begin(flush);
     return OUTCOME_WORKED;
 }
@@ -260,7 +299,7 @@ static enum rc sort_one(struct flush *flush, struct err *err)
         .segment_path = segment,
         .sealed = unit->segment[index],
         .uuid = unit->mark.uuid,
-        .stop = &flush->stop,
+        .pace = &flush->pace,
     };
     CLEANUP(flush__counters_done) struct flush__counters counters = {0};
     CLEANUP(flush__drops_done) struct flush__drops drops;
@@ -346,7 +385,7 @@ static enum rc unit_build(struct flush *flush, struct err *err)
         .run = unit->run,
         .run_count = unit->segment_count,
         .drops = &unit->drops,
-        .stop = &flush->stop,
+        .pace = &flush->pace,
     };
     bool runs_bad = false;
     enum rc rc = flush->options.engine->ops->unit_open(flush->options.engine, &unit->built, err);
@@ -527,6 +566,7 @@ void flush_request(struct flush *flush, struct flush_request *request)
         link = &(*link)->next;
     *link = request;
     flush->awake = true;
+    flush_hurry(flush);
     pthread_cond_signal(&flush->wake);
     pthread_mutex_unlock(&flush->lock);
 }
@@ -546,6 +586,7 @@ void flush_ask(struct flush *flush, uint64_t segment)
     if (segment > flush->asked_segment)
         flush->asked_segment = segment;
     flush->awake = true;
+    flush_hurry(flush);
     pthread_cond_signal(&flush->wake);
     pthread_mutex_unlock(&flush->lock);
 }
@@ -647,7 +688,7 @@ static void thread_wait(struct flush *flush, uint32_t wait_ms, bool wakes)
         .tv_nsec = (long)(until_ns % NS_PER_S),
     };
     pthread_mutex_lock(&flush->lock);
-    while (!atomic_load(&flush->stop) && !(wakes && flush->awake))
+    while (!atomic_load(&flush->pace.stop) && !(wakes && flush->awake))
         if (pthread_cond_timedwait(&flush->wake, &flush->lock, &until) != 0)
             break;
     if (wakes)
@@ -660,7 +701,7 @@ static void *thread_main(void *arg)
     struct flush *flush = arg;
     setpriority(PRIO_PROCESS, (id_t)gettid(), THREAD_NICE); /* where it is refused: as it is */
 
-    while (!atomic_load(&flush->stop)) {
+    while (!atomic_load(&flush->pace.stop)) {
         enum outcome outcome = step(flush);
         if (outcome != OUTCOME_FAILED)
             flush->wait_failed_ms = WAIT_FAILED_MS_MIN;
@@ -734,7 +775,8 @@ static struct flush *flush_new(const struct flush_options *options)
     flush->status.mark = options->mark;
     flush->wait_failed_ms = WAIT_FAILED_MS_MIN;
     clock_init(&flush->real_clock);
-    atomic_init(&flush->stop, false);
+    atomic_init(&flush->pace.stop, false);
+    atomic_init(&flush->pace.hurry, false);
     atomic_init(&flush->mark_segment, options->mark.segment);
 
     pthread_condattr_t attr;
@@ -756,6 +798,8 @@ enum rc flush_open(const struct flush_options *options, struct flush **ret_flush
     if (rc == RC_OK && !options->manual) {
         int failed = pthread_create(&flush->thread, NULL, thread_main, flush);
         flush->has_thread = failed == 0;
+        if (flush->has_thread)
+            pthread_setname_np(flush->thread, "flusher");
         if (failed)
             rc = err_set(err, RC_NOMEM, "could not start the flusher: %s", strerror(failed));
     }
@@ -772,7 +816,7 @@ void flush_close(struct flush *flush)
     if (!flush)
         return;
     pthread_mutex_lock(&flush->lock);
-    atomic_store(&flush->stop, true);
+    atomic_store(&flush->pace.stop, true);
     pthread_cond_signal(&flush->wake);
     pthread_mutex_unlock(&flush->lock);
     if (flush->has_thread)
@@ -799,6 +843,7 @@ void flush_status(struct flush *flush, struct flush_status *ret_status)
     pthread_mutex_lock(&flush->lock);
     *ret_status = flush->status;
     pthread_mutex_unlock(&flush->lock);
+    ret_status->rest_count = atomic_load_explicit(&flush->pace.rest_count, memory_order_relaxed);
     struct journal_sealed sealed;
     uint64_t after = ret_status->mark.segment;
     ret_status->pending_bytes = 0;

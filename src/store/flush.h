@@ -53,6 +53,10 @@ enum rc flush_open(const struct flush_options *options, struct flush **ret_flush
 /* Stops after the step it is in; nothing is flushed by closing. NULL is allowed. */
 void flush_close(struct flush *flush);
 
+/* Somebody may soon have to wait: the unit in work is not slowed down any more. Nobody has asked
+ * for a unit that is due by size or age, so it leaves the cores to clients most of the time. */
+#define FLUSH_HURRY_BYTES(unit_bytes) ((unit_bytes) / 2 * 3) /* pending: then it is called for */
+void flush_hurry(struct flush *flush);                       /* (any) */
 /* Flush everything up to this segment as soon as it is sealed, whatever the unit size. */
 void flush_ask(struct flush *flush, uint64_t segment); /* (any) */
 
@@ -83,7 +87,8 @@ struct flush_status {
     uint64_t pending_bytes; /* sealed and not flushed */
     uint64_t cpu_ns;        /* of the flusher's thread */
     uint64_t failure_count;
-    bool braked; /* waiting for the engine's pressure to fall */
+    uint64_t rest_count; /* pauses for the sake of clients */
+    bool braked;         /* waiting for the engine's pressure to fall */
     bool working;
     char reason[ERR_TEXT_BYTES]; /* of the last failure; empty after a success */
     bool disk_full;              /* it was a lack of disk, and nothing was flushed since */

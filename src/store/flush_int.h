@@ -26,7 +26,19 @@ enum flush__kind { /* sorts: a drop stands before the rows of its group */
                    FLUSH_PUT = 1,
                    FLUSH_DELETE = 2,
 };
-enum { FLUSH_ROW_HEADER_BYTES = 12, FLUSH_STOP_CHECK_ROWS = 1024 };
+enum { FLUSH_ROW_HEADER_BYTES = 12, FLUSH_PIECE_ROWS = 1024 };
+
+/* How fast the flusher goes. Nobody waits for a unit that is only large enough: after each piece of
+ * work it rests, so that clients who share a few cores with it hardly notice. When somebody waits,
+ * or will soon, it does not. */
+struct flush__pace {
+    _Atomic bool stop;           /* shared: atomic */
+    _Atomic bool hurry;          /* shared: atomic */
+    _Atomic uint64_t rest_count; /* shared: atomic */
+    uint64_t piece_ns;           /* CPU of the thread when the last piece ended */
+};
+/* Between two pieces of work. False: stop. */
+bool flush__go_on(struct flush__pace *pace) NODISCARD;
 
 static inline size_t flush__row_key_len(const uint8_t *row)
 {
@@ -164,14 +176,14 @@ struct flush__sort_job {
     const char *segment_path;
     struct journal_sealed sealed;
     const uint8_t *uuid;
-    const _Atomic bool *stop;
+    struct flush__pace *pace;
 };
 
 struct flush__sorter *flush__sorter_new(void);
 void flush__sorter_free(struct flush__sorter *sorter);
 /* Writes the run named by run->path with order numbers of run->segment_index and fills the rest of
  * it; counters and prefix drops are added to. After an error these two are to be thrown away.
- * RC_WAIT: stop was set. */
+ * RC_WAIT: it was stopped. */
 enum rc flush__sort(struct flush__sorter *sorter, const struct flush__sort_job *job,
                     struct flush__run *run, struct flush__counters *counters,
                     struct flush__drops *drops, struct err *err) NODISCARD;
@@ -185,7 +197,7 @@ struct flush__merge_job {
     const struct flush__run *run;
     size_t run_count;
     const struct flush__drops *drops; /* of the whole unit, sorted */
-    const _Atomic bool *stop;
+    struct flush__pace *pace;
 };
 
 struct flush__merge_result {
@@ -194,7 +206,7 @@ struct flush__merge_result {
 };
 
 /* Adds the rows of all runs to the unit. *ret_runs_bad, also after an error: a run file does not
- * hold what was written, the segments have to be sorted again. RC_WAIT: stop was set. */
+ * hold what was written, the segments have to be sorted again. RC_WAIT: it was stopped. */
 enum rc flush__merge(const struct flush__merge_job *job, struct engine_unit *unit,
                      struct flush__merge_result *ret_result, bool *ret_runs_bad,
                      struct err *err) NODISCARD;

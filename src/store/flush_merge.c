@@ -545,8 +545,7 @@ static enum rc merge_run(struct merge *merge, struct err *err)
     tree_build(merge);
 
     for (size_t i = 0;; i++) {
-        if (i % FLUSH_STOP_CHECK_ROWS == 0 &&
-            atomic_load_explicit(merge->job->stop, memory_order_relaxed))
+        if (i % FLUSH_PIECE_ROWS == 0 && !flush__go_on(merge->job->pace))
             return err_set(err, RC_WAIT, "stopped");
         struct flush__cursor *cursor = &merge->cursor[merge->tree[0]];
         if (cursor->ended)

@@ -252,7 +252,7 @@ static enum rc segment_collect(struct collect *collect, const struct flush__sort
 
     struct segment_turn turn;
     while ((rc = segment_next(reader, &turn, err)) == RC_OK) {
-        if (atomic_load_explicit(job->stop, memory_order_relaxed))
+        if (!flush__go_on(job->pace))
             return err_set(err, RC_WAIT, "stopped");
         rc = turn_collect(collect, turn.body, err);
         if (rc != RC_OK) {
@@ -547,7 +547,7 @@ static enum rc rows_write(struct flush__sorter *sorter, const struct flush__sort
 {
     const uint8_t *last = NULL, *drop = NULL;
     for (size_t i = 0; i < sorter->item_count; i++) {
-        if (i % FLUSH_STOP_CHECK_ROWS == 0 && atomic_load_explicit(job->stop, memory_order_relaxed))
+        if (i % FLUSH_PIECE_ROWS == 0 && !flush__go_on(job->pace))
             return err_set(err, RC_WAIT, "stopped");
         if (i + SORT_AHEAD < sorter->item_count) {
             __builtin_prefetch(sorter->item[i + SORT_AHEAD].row);

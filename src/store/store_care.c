@@ -161,8 +161,11 @@ bool store_room(struct store *store)
     if (full || dirty > percent(store, DIRTY_PERCENT_ASK))
         room_ask(store);
     /* Two units at most are unflushed: that bounds the time of a start. */
+    uint64_t unflushed = unflushed_bytes(store), unit = store->options.flush_unit_bytes;
+    if (unflushed > FLUSH_HURRY_BYTES(unit))
+        flush_hurry(store->flush);
     store->disk_full = false;
-    if (!full && unflushed_bytes(store) <= 2 * store->options.flush_unit_bytes)
+    if (!full && unflushed <= 2 * unit)
         return true;
     /* A full disk may keep the flush from making room for as long as it is full: then, and while
      * changes are refused anyhow, who asks gets that answer. */

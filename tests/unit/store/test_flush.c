@@ -789,6 +789,35 @@ TEST(flush_thread_can_be_closed_at_any_time)
     fix_check(&fix);
 }
 
+static uint64_t segment_of_a_unit(struct flush_fix *fix)
+{
+    uint8_t value[100] = {0};
+    for (int i = 0; i < 10 * 1000; i++) {
+        char key[16];
+        int len = snprintf(key, sizeof key, "%08d", i);
+        fix_put(fix, FIX_WHOLE, bytes_of(key, (size_t)len), BYTES(""),
+                bytes_of(value, sizeof value));
+    }
+    return fix_seal(fix);
+}
+
+TEST(flush_thread_rests_only_in_units_that_nobody_waits_for)
+{
+    CLEANUP(fix_done) struct flush_fix fix;
+    struct bell bell;
+    thread_fix_init(&fix, &bell);
+    fix.options.unit_bytes = 1000 * 1000;
+    fix_open(&fix);
+    wait_for_mark(&fix, &bell, segment_of_a_unit(&fix)); /* due by its size */
+    uint64_t rest_count = fix_status(&fix).rest_count;
+    ASSERT_GT(rest_count, 0);
+
+    flush_ask(fix.flush, fix.segment_count + 1);
+    wait_for_mark(&fix, &bell, segment_of_a_unit(&fix));
+    ASSERT_EQ(fix_status(&fix).rest_count, rest_count);
+    fix_check(&fix);
+}
+
 TEST(flush_thread_tries_again_after_failures_and_under_pressure)
 {
     CLEANUP(fix_done) struct flush_fix fix;
