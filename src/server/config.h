@@ -65,7 +65,8 @@ struct config {
     char *requirepass; /* "": none */
     uint32_t tcp_backlog;
     uint32_t tcp_keepalive_s; /* 0: off */
-    uint16_t http_port;       /* 0: off */
+    bool busy_poll;
+    uint16_t http_port; /* 0: off */
     char *http_bind;
     uint32_t http_max_age_s;
 

@@ -53,6 +53,10 @@ static const struct config_row rows[] = {
      CONFIG_VALUE_BYTES_MAX, .help = "password that AUTH asks for; none if empty"},
     {"tcp-backlog", NULL, "Network", CONFIG_INT, LIVE_NO, FIELD(tcp_backlog), "511", 0, INT32_MAX,
      .help = "connections the system keeps while they wait to be accepted"},
+    {"busy-poll", NULL, "Network", CONFIG_BOOL, LIVE, FIELD(busy_poll), "yes",
+     .help = "before it sleeps the executor looks for input a moment longer: answers leave sooner, "
+             "and a "
+             "busy server takes some percent more CPU"},
     {"tcp-keepalive", NULL, "Network", CONFIG_INT, LIVE, FIELD(tcp_keepalive_s), "300", 0,
      INT32_MAX,
      .help = "seconds after which a silent client is asked for a sign of life; 0: never"},

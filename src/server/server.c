@@ -109,6 +109,8 @@ static void config_changed(void *arg, const struct config *config, const char *n
     } else if (strncmp(name, "part-", strlen("part-")) == 0) {
         struct part_limits limits = part_limits_of(config);
         part_limits_set(server->part, &limits);
+    } else if (strcmp(name, "busy-poll") == 0) {
+        loop_spin_set(server->loop, config->busy_poll);
     } else if (strcmp(name, "active-expire") == 0) {
         expire_active_set(server->expire, config->active_expire);
     }
@@ -258,6 +260,7 @@ enum rc server_new(const struct server_options *options, struct server **ret_ser
                                                           .leave = server__job_leave,
                                                           .arg = server});
         expire_active_set(server->expire, server->config->active_expire);
+        loop_spin_set(server->loop, server->config->busy_poll);
         server__listening_update(server);
         config_listen(server->config, config_changed, server);
         rc = loop_add(server->loop, &server->signals, err);
