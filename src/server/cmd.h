@@ -47,7 +47,7 @@ enum cmd_flags {
     CMD_PATH = 1 << 21,   /* of a path of the file system, argument 1 */
     CMD_ZFIRST = 1 << 22, /* of the lowest element of a sorted set, argument 1 */
     CMD_ZLAST = 1 << 23,  /* of the highest */
-    CMD_RUN = 1 << 24, /* changes one key, argument 1, by key.h alone: types/held.h */
+    CMD_RUN = 1 << 24,    /* changes one key, argument 1, by key.h alone: types/held.h */
     CMD_AHEAD = CMD_ROW2 | CMD_ZROW2 | CMD_ZROW3 | CMD_TILE2 | CMD_ZFIRST | CMD_ZLAST,
 };
 

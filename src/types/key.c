@@ -260,8 +260,7 @@ enum rc key_meta_put(struct ns *ns, struct bytes name, const struct meta *meta, 
     if (!buf_reserve(&kv->row, sizeof head + extra.len) || !buf_add(&kv->row, head, sizeof head) ||
         !buf_add_bytes(&kv->row, extra))
         return err_set(err, RC_NOMEM, "could not allocate %zu bytes for a value", extra.len);
-    enum rc rc =
-        store_put(kv->store, meta_group(ns, name), BYTES(""), buf_bytes(&kv->row), err);
+    enum rc rc = store_put(kv->store, meta_group(ns, name), BYTES(""), buf_bytes(&kv->row), err);
     if (UNLIKELY(kv->row.cap > ROW_KEPT_BYTES))
         buf_shrink(&kv->row, ROW_KEPT_BYTES);
     return rc;
