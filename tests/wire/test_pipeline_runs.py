@@ -3,6 +3,7 @@
 Each pipeline is one write. What redis-server answers to the same bytes is the measure; where commands of
 several connections meet in no fixed order it is the books: what was put in is there or was taken out.
 """
+import itertools
 import random
 import re
 import threading
@@ -381,20 +382,22 @@ def test_a_watched_key_is_touched_by_its_run_and_by_no_other(server, oracle):
         assert said[0] == said[1], lines
 
 
-WAITING = ["BLPOP k 0", "BRPOP k 0", "BLMOVE k d LEFT RIGHT 0", "BLMPOP 0 1 k LEFT COUNT 2", "BLPOP k 0"]
+WAITING = (["BLPOP k 0", "BRPOP k 0", "BLMOVE k d LEFT RIGHT 0", "BLMPOP 0 1 k LEFT COUNT 2", "BLPOP k 0"],
+           ["BLMOVE k d LEFT RIGHT 0"], ["BLMOVE k d RIGHT LEFT 0", "BLMOVE d k LEFT LEFT 0", "BLPOP d 0"])
 PUSHES = (["RPUSH k 1", "RPUSH k 2", "RPUSH k 3", "RPUSH k 4"],
           ["RPUSH k 1 2 3", "LPUSH k 4", "LLEN k", "RPUSH k 5 6 7 8", "RPOP k", "RPUSH k 9"],
           ["RPUSH d x", "RPUSH d y", "RPUSH k 1", "LPUSH d z", "RPUSH k 2", "RPUSH k 3"],
+          ["RPUSH d x", "RPUSH k 1 2 3", "RPUSH k 4", "RPUSH k 5", "LPOP d", "LPOP d"],
           ["RPUSH k 1", "LPOP k", "RPUSH k 2", "DEL k", "RPUSH k 3", "RPUSH k"],
           ["RPUSH k 1", "HSET k f v", "RPUSH k 2", "LPUSHX k 3", "RPUSH k 4 5 6 7 8 9", "RPOP k", "RPUSH k 9"])
 
 
 class Waiting:
-    """Clients that wait for k, in order of arrival."""
+    """Clients that wait for lists, in order of arrival."""
 
-    def __init__(self, server):
+    def __init__(self, server, lines):
         self.control, self.links = Link(server), []
-        for line in WAITING:
+        for line in lines:
             self.links.append(Link(server))
             self.links[-1].send([words(line)])
             self.control.wait_for_blocked(len(self.links))
@@ -407,18 +410,19 @@ class Waiting:
 
 
 @pytest.mark.parametrize("lines", PUSHES, ids=range(len(PUSHES)))
-def test_who_waits_for_the_list_is_served_between_two_pushes(server, oracle, lines):
+@pytest.mark.parametrize("waits", WAITING, ids=range(len(WAITING)))
+def test_who_waits_for_the_list_is_served_between_two_pushes(server, oracle, waits, lines):
     said = []
     for peer in (server, oracle):
-        waiting = Waiting(peer)
+        waiting = Waiting(peer, waits)
         said.append([waiting.control.say(*lines), waiting.heard(), waiting.control.say("LRANGE k 0 -1", "LRANGE d 0 -1")])
     assert said[0] == said[1]
 
 
 @pytest.mark.parametrize("cold", (1, 2, 3, 5, 8))
 def test_who_waits_and_meets_a_cold_row_leaves_counts_that_fit(server, cold):
-    for lines in PUSHES:
-        waiting = Waiting(server)
+    for waits, lines in itertools.product(WAITING, PUSHES):
+        waiting = Waiting(server, waits)
         waiting.control.say(f"DEBUG COLD-INJECT {cold}")
         waiting.control.say(*lines)
         waiting.control.say("DEBUG COLD-INJECT 0")
