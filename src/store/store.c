@@ -64,7 +64,9 @@ static enum rc commit_check(const struct store *store, struct err *err)
 {
     ASSERT(store->open);
     if (UNLIKELY(store->begin_failed))
-        return err_set(err, RC_NOMEM, "could not allocate memory for a commit");
+        return store->refused != RC_OK
+                   ? err_set(err, store->refused, "%s", store->refused_err.text)
+                   : err_set(err, RC_NOMEM, "could not allocate memory for a commit");
     if (journal_read_only(store->journal))
         return err_set(err, RC_READONLY, "%s", rc_text(RC_READONLY));
     return RC_OK;

@@ -94,8 +94,9 @@ void store_save(struct store *store);
 void store_undo_saved(struct store *store);
 /* Ends the turn. On an error every commit since the last store_write() is taken back. */
 enum rc store_write(struct store *store, struct err *err) NODISCARD;
-/* Between commits: store_write() will answer this error and take everything back. For who finds
- * that the turn cannot be ended as it was begun. */
+/* Between commits, for who finds that the turn cannot be ended as it was begun: every commit since
+ * the last store_write() is taken back at once, changes are refused with this error until the next
+ * one, and that answers it too. */
 void store_turn_refuse(struct store *store, enum rc rc, const struct err *err);
 size_t store_turn_bytes(const struct store *store); /* waiting to be written */
 

@@ -134,7 +134,7 @@ struct store {
     struct err refused_err;
     /* the commit */
     bool open;
-    bool begin_failed; /* no memory for the commit's header: changes are refused */
+    bool begin_failed; /* the turn is refused, or no memory for the header: so are changes */
     unsigned begin_flags;
     size_t commit_undo_count;
     size_t commit_keep_len;

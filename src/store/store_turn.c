@@ -116,7 +116,7 @@ void store_begin(struct store *store, unsigned flags)
     store->commit_keep_len = store->keep.len;
     store->want_count = 0;
     arena_clear(&store->want_arena);
-    store->begin_failed = !record_commit_begin(&store->writer);
+    store->begin_failed = store->refused != RC_OK || !record_commit_begin(&store->writer);
 }
 
 static void counters_forget(struct store *store, bool undo)
@@ -219,12 +219,21 @@ void store_undo_saved(struct store *store)
     buf_cut(&store->keep, saved->keep_len);
 }
 
+/* The records stay until store_write(): a turn with commits is written by nobody else. */
+static void turn_undo(struct store *store)
+{
+    undo_to(store, 0);
+    buf_cut(&store->keep, 0);
+    store->commit_lsn = store->written_lsn; /* the LSNs between are never used */
+}
+
 void store_turn_refuse(struct store *store, enum rc rc, const struct err *err)
 {
     ASSERT(!store->open);
     ASSERT(rc != RC_OK);
     store->refused = rc;
     store->refused_err = *err;
+    turn_undo(store);
 }
 
 static enum rc turn_write(struct store *store, struct err *err)
@@ -249,9 +258,7 @@ enum rc store_write(struct store *store, struct err *err)
         store->written_lsn = store->commit_lsn;
         store__undo_release(store);
     } else {
-        undo_to(store, 0);
-        buf_cut(&store->keep, 0);
-        store->commit_lsn = store->written_lsn; /* the LSNs between are never used */
+        turn_undo(store);
     }
     record_writer_clear(&store->writer);
     store->stamp = (uint32_t)journal_segment(store->journal);

@@ -17,7 +17,7 @@ static void fix_open(struct kv_fix *fix)
                                     .clock = &fix->clock,
                                     .seed = 1,
                                     .hot_memory_bytes = 64 << 20,
-                                    .disk_reserve_bytes = 0,
+                                    .disk_reserve_bytes = fix->disk_reserve_bytes,
                                     .always_cold = true,
                                     .manual = true};
     ASSERT_OK(store_open(&options, &fix->store, &fix->err), &fix->err);

@@ -13,7 +13,8 @@ struct kv_fix {
     struct clock clock; /* by hand */
     struct store *store;
     struct kv kv;
-    struct ns *ns;  /* default.default */
+    struct ns *ns;               /* default.default */
+    uint64_t disk_reserve_bytes; /* from the next kv_fix_reopen() on */
     int cold_count; /* runs of kv_fix_run() that were undone because something was cold */
     struct err err;
 };
