@@ -45,7 +45,6 @@ import bench_server  # noqa: E402
 FIGURES = ["ack", "get_hot", "get_shard", "http_us", "count_us", "import"]
 AT_LEAST = {"ack": 3, "end_to_end": 0.8, "get_hot": 0.9, "get_shard": 0.3, "import": 0.5}
 AT_MOST = {"http_us": 40}
-MEMORY_BYTES = 1 << 30
 SHORT = os.environ.get("TILE_BENCH") == "short"
 
 
@@ -111,22 +110,8 @@ def thread_cpu_ns(server):
     return found
 
 
-MEMORY_TOUCH = f"""
-import mmap, time
-memory = mmap.mmap(-1, {MEMORY_BYTES})
-begin = time.monotonic()
-memory[::4096] = bytes({MEMORY_BYTES // 4096})
-print((time.monotonic() - begin) * 1e6 / {MEMORY_BYTES // 1024})
-"""
-
-
 def memory_ready(bench):
-    """Pages of processes and files come from what was given back last. Memory that is there costs 0.4 us a KiB; what a
-    host has taken back and finds again 2.8, more than all that a server does with a KiB. Returns what it was, in us."""
-    if bench.args.cold:
-        return 0.0
-    done = subprocess.run([sys.executable, "-c", MEMORY_TOUCH], capture_output=True, text=True, check=True)
-    return float(done.stdout)
+    return 0.0 if bench.args.cold else bench_server.memory_ready()
 
 
 def round_remove(bench, server, shards):
