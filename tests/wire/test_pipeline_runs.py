@@ -208,6 +208,7 @@ def play(server, oracle, draw, lines):
 @pytest.fixture(scope="module")
 def oracle():
     oracle = Oracle()
+    Link(oracle).say("CONFIG SET loglevel warning")  # DEBUG RELOAD would fill a pipe that nobody reads
     yield oracle
     oracle.stop()
 
