@@ -1,7 +1,7 @@
 #!/usr/bin/python3
 """terraced against Debian's redis-server (appendonly yes, everysec), in turns, as medians of ratios.
 
-    tools/bench_server.py                              everything: about fifteen minutes
+    tools/bench_server.py                              everything: about half an hour
     tools/bench_server.py --only set,get --p 16 --n 300000
     tools/bench_server.py --only mem_keys,zipf
 
@@ -241,7 +241,7 @@ class Bench:
         ours, redis = self.terraced().start(), self.redis().start()
         for pipeline in pipelines:
             self.prepared = set()
-            n = self.args.n or (60000 if pipeline == 1 else 300000)
+            n = self.args.n or (60000 if pipeline == 1 else 1000000)
             cpu = {ours: 0.0, redis: 0.0}
             count = 0
             begin = ours.cpu_seconds()
@@ -261,7 +261,7 @@ class Bench:
         null = self.null(test).start()
         rates = {ours: [], redis: [], null: []}
         spent = {ours: 0.0, redis: 0.0, null: 0.0}
-        size = max(n // (10 if test.startswith("lrange") else 1), 1000)
+        size = max(n // ((10 if pipeline > 1 else 2) if test.startswith("lrange") else 1), 1000)
         try:
             for turn in range(self.args.rounds):
                 for server in (ours, redis, null) if turn % 2 == 0 else (null, redis, ours):
@@ -419,7 +419,7 @@ def main():
     parser.add_argument("--terraced", help="another program than the build's")
     parser.add_argument("--only", default="", help=f"some of: {' '.join(TESTS + FIGURES)}")
     parser.add_argument("--p", default="1,16", help="pipeline depths")
-    parser.add_argument("--n", type=int, help="requests a run; 60000 at depth 1, 300000 else; LRANGE a tenth")
+    parser.add_argument("--n", type=int, help="requests a run; 60000 at depth 1, 1000000 else; LRANGE a half and a tenth")
     parser.add_argument("--rounds", type=int, default=5)
     parser.add_argument("--hot-mib", type=int, default=64, help="hot-memory of zipf and cold_p99")
     parser.add_argument("--start-keys", type=int, default=5000000)
