@@ -55,8 +55,7 @@ static const struct config_row rows[] = {
      .help = "connections the system keeps while they wait to be accepted"},
     {"busy-poll", NULL, "Network", CONFIG_BOOL, LIVE, FIELD(busy_poll), "yes",
      .help = "before it sleeps the executor looks for input a moment longer: answers leave sooner, "
-             "and a "
-             "busy server takes some percent more CPU"},
+             "and a busy server takes some percent more CPU"},
     {"tcp-keepalive", NULL, "Network", CONFIG_INT, LIVE, FIELD(tcp_keepalive_s), "300", 0,
      INT32_MAX,
      .help = "seconds after which a silent client is asked for a sign of life; 0: never"},

@@ -197,13 +197,14 @@ static void pick_look(struct flush *flush, struct pick *pick)
     }
 }
 
-/* Between units, under the lock: whether somebody has asked in the meantime is not missed. */
+/* Between units. Who asks or requests in the meantime is seen under the lock; flush_hurry() comes
+ * again with every turn of the executor while too much pends. */
 static void pace_choose(struct flush *flush, const struct pick *pick)
 {
     pthread_mutex_lock(&flush->lock);
     bool hurry = flush->options.manual || flush->asked_segment > pick->mark_segment ||
                  flush->requests ||
-                 pick->pending_bytes > FLUSH_HURRY_BYTES(flush->options.unit_bytes);
+                 pick->pending_bytes > flush_hurry_bytes(flush->options.unit_bytes);
     atomic_store_explicit(&flush->pace.hurry, hurry, memory_order_relaxed);
     pthread_mutex_unlock(&flush->lock);
     flush->pace.piece_ns = clock_thread_cpu_ns();

@@ -55,8 +55,12 @@ void flush_close(struct flush *flush);
 
 /* Somebody may soon have to wait: the unit in work is not slowed down any more. Nobody has asked
  * for a unit that is due by size or age, so it leaves the cores to clients most of the time. */
-#define FLUSH_HURRY_BYTES(unit_bytes) ((unit_bytes) / 2 * 3) /* pending: then it is called for */
-void flush_hurry(struct flush *flush);                       /* (any) */
+void flush_hurry(struct flush *flush); /* (any) */
+/* From how many pending bytes on it is called for. */
+static inline uint64_t flush_hurry_bytes(uint64_t unit_bytes)
+{
+    return unit_bytes / 2 * 3;
+}
 /* Flush everything up to this segment as soon as it is sealed, whatever the unit size. */
 void flush_ask(struct flush *flush, uint64_t segment); /* (any) */
 

@@ -26,7 +26,7 @@ enum flush__kind { /* sorts: a drop stands before the rows of its group */
                    FLUSH_PUT = 1,
                    FLUSH_DELETE = 2,
 };
-enum { FLUSH_ROW_HEADER_BYTES = 12, FLUSH_PIECE_ROWS = 1024 };
+enum { FLUSH_ROW_HEADER_BYTES = 12, FLUSH_PIECE_ROWS = 1024, FLUSH_PIECE_TURNS = 64 };
 
 /* How fast the flusher goes. Nobody waits for a unit that is only large enough: after each piece of
  * work it rests, so that clients who share a few cores with it hardly notice. When somebody waits,

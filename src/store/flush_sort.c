@@ -251,8 +251,8 @@ static enum rc segment_collect(struct collect *collect, const struct flush__sort
                        job->segment_path);
 
     struct segment_turn turn;
-    while ((rc = segment_next(reader, &turn, err)) == RC_OK) {
-        if (!flush__go_on(job->pace))
+    for (size_t i = 0; (rc = segment_next(reader, &turn, err)) == RC_OK; i++) {
+        if (i % FLUSH_PIECE_TURNS == 0 && !flush__go_on(job->pace))
             return err_set(err, RC_WAIT, "stopped");
         rc = turn_collect(collect, turn.body, err);
         if (rc != RC_OK) {

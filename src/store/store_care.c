@@ -162,7 +162,7 @@ bool store_room(struct store *store)
         room_ask(store);
     /* Two units at most are unflushed: that bounds the time of a start. */
     uint64_t unflushed = unflushed_bytes(store), unit = store->options.flush_unit_bytes;
-    if (unflushed > FLUSH_HURRY_BYTES(unit))
+    if (unflushed > flush_hurry_bytes(unit))
         flush_hurry(store->flush);
     store->disk_full = false;
     if (!full && unflushed <= 2 * unit)

@@ -21,6 +21,7 @@ enum {
     READ_BYTES_MAX = 64 * 1024,
     REPLY_BYTES_MAX = 1024 * 1024,
     ELEMENT_BYTES = 64,
+    ELEMENTS_MAX = 10 * 1000, /* of a reply, which is far below REPLY_BYTES_MAX then */
 };
 
 struct replies { /* the same one again and again */
@@ -155,7 +156,12 @@ static void accept_one(int epoll, int listener)
 int main(int argc, char **argv)
 {
     static struct replies replies;
-    replies_make(&replies, argc > 1 ? strtol(argv[1], NULL, 10) : 0);
+    long element_count = argc > 1 ? strtol(argv[1], NULL, 10) : 0;
+    if (element_count < 0 || element_count > ELEMENTS_MAX) {
+        fprintf(stderr, "null_server [ELEMENTS], at most %d\n", ELEMENTS_MAX);
+        return 2;
+    }
+    replies_make(&replies, element_count);
     int listener = listen_on_loopback();
     int epoll = epoll_create1(EPOLL_CLOEXEC);
     struct epoll_event event = {.events = EPOLLIN, .data.ptr = NULL};
