@@ -30,9 +30,42 @@ static inline struct bytes bytes_from(struct bytes bytes, size_t offset)
     return (struct bytes){bytes.ptr + offset, bytes.len - offset};
 }
 
+enum { BYTES_SHORT = 32 };
+
+static inline uint64_t bytes_word(const uint8_t *from, size_t len) /* 2, 4 or 8 */
+{
+    uint64_t word = 0;
+    memcpy(&word, from, len);
+    return word;
+}
+
+/* Whether the first `word` bytes are the same, and the last ones: of up to twice as many, all. */
+static inline bool bytes_eq_ends(const uint8_t *a, const uint8_t *b, size_t len, size_t word)
+{
+    return ((bytes_word(a, word) ^ bytes_word(b, word)) |
+            (bytes_word(a + len - word, word) ^ bytes_word(b + len - word, word))) == 0;
+}
+
+/* Whether `len` bytes are the same. Keys and suffixes are short: this ends before a call of
+ * memcmp() has begun. */
+static inline bool bytes_eq_at(const uint8_t *a, const uint8_t *b, size_t len)
+{
+    if (len > BYTES_SHORT)
+        return memcmp(a, b, len) == 0;
+    if (len > 16)
+        return bytes_eq_ends(a, b, 16, 8) && bytes_eq_ends(a + len - 16, b + len - 16, 16, 8);
+    if (len >= 8)
+        return bytes_eq_ends(a, b, len, 8);
+    if (len >= 4)
+        return bytes_eq_ends(a, b, len, 4);
+    if (len >= 2)
+        return bytes_eq_ends(a, b, len, 2);
+    return len == 0 || *a == *b;
+}
+
 static inline bool bytes_eq(struct bytes a, struct bytes b)
 {
-    return a.len == b.len && (a.len == 0 || memcmp(a.ptr, b.ptr, a.len) == 0);
+    return a.len == b.len && bytes_eq_at(a.ptr, b.ptr, a.len);
 }
 
 /* Byte order; a prefix sorts before what it is a prefix of. */
@@ -47,8 +80,7 @@ static inline int bytes_cmp(struct bytes a, struct bytes b)
 
 static inline bool bytes_start_with(struct bytes bytes, struct bytes prefix)
 {
-    return bytes.len >= prefix.len &&
-           (prefix.len == 0 || memcmp(bytes.ptr, prefix.ptr, prefix.len) == 0);
+    return bytes.len >= prefix.len && bytes_eq_at(bytes.ptr, prefix.ptr, prefix.len);
 }
 
 static inline size_t bytes_shared_len(struct bytes a, struct bytes b)

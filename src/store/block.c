@@ -325,14 +325,10 @@ static uint16_t entries_find(const struct block *block, uint32_t low, const stru
     }
 }
 
-uint16_t block_find_skip(const struct block *block, struct bytes suffix, size_t skip,
-                         bool *ret_exact)
+/* What heads_find() gave is `low`. */
+static inline uint16_t find_from(const struct block *block, struct bytes suffix, size_t skip,
+                                 uint16_t head, uint32_t low, bool *ret_exact)
 {
-    *ret_exact = false;
-    if (UNLIKELY(block->count == 0))
-        return 0;
-    uint16_t head = head_after(suffix, block->skip);
-    uint32_t low = heads_find(block, head);
     if (block->skip > skip) {
         /* Whether it begins as all entries do says the one that has to be looked at anyway. */
         struct bytes begins = entry_beginning(block, low < block->count ? low : low - 1);
@@ -346,6 +342,27 @@ uint16_t block_find_skip(const struct block *block, struct bytes suffix, size_t 
         return (uint16_t)low;
     struct wanted wanted = wanted_of(suffix, skip);
     return entries_find(block, low, &wanted, ret_exact);
+}
+
+uint16_t block_find_skip(const struct block *block, struct bytes suffix, size_t skip,
+                         bool *ret_exact)
+{
+    *ret_exact = false;
+    if (UNLIKELY(block->count == 0))
+        return 0;
+    uint16_t head = head_after(suffix, block->skip);
+    return find_from(block, suffix, skip, head, heads_find(block, head), ret_exact);
+}
+
+uint16_t block_find_hint(const struct block *block, struct bytes suffix, size_t skip, uint16_t hint,
+                         bool *ret_exact)
+{
+    uint16_t head = head_after(suffix, block->skip);
+    if (UNLIKELY(hint >= block->count || slot_head(block, hint) < head ||
+                 (hint > 0 && slot_head(block, hint - 1u) >= head)))
+        return block_find_skip(block, suffix, skip, ret_exact);
+    *ret_exact = false;
+    return find_from(block, suffix, skip, head, hint, ret_exact);
 }
 
 uint16_t block_find(const struct block *block, struct bytes suffix, bool *ret_exact)
@@ -383,7 +400,7 @@ uint16_t block_prefetch_entry(const struct block *block, struct bytes suffix)
     return (uint16_t)index;
 }
 
-uint16_t block_prefetch_out(const struct block *block, struct bytes suffix, uint16_t index)
+void block_prefetch_out(const struct block *block, struct bytes suffix, uint16_t index)
 {
     uint64_t head = be64_head(suffix, 0);
     for (; index < block->count && block_flags(block, index) & ENTRY_OUT; index++) {
@@ -395,9 +412,8 @@ uint16_t block_prefetch_out(const struct block *block, struct bytes suffix, uint
             continue;
         for (size_t line = 0; line < OUT_PREFETCH_LINES; line++)
             __builtin_prefetch((const uint8_t *)out_get(at) + LINE_BYTES * line);
-        return index;
+        return;
     }
-    return block->count;
 }
 
 void block_flags_set(struct block *block, uint16_t index, uint8_t flags)

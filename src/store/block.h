@@ -87,15 +87,18 @@ uint16_t block_find(const struct block *block, struct bytes suffix, bool *ret_ex
 /* The same where the suffix and all of the block are known to begin with the same `skip` bytes. */
 uint16_t block_find_skip(const struct block *block, struct bytes suffix, size_t skip,
                          bool *ret_exact);
+/* The same where the first entry with the suffix's head may be the one at `hint`: as
+ * block_prefetch_entry() has found it, the block may have changed since. */
+uint16_t block_find_hint(const struct block *block, struct bytes suffix, size_t skip, uint16_t hint,
+                         bool *ret_exact);
 /* The same where it is likely to be at the block's beginning or end. */
 uint16_t block_find_end(const struct block *block, struct bytes suffix, bool *ret_exact);
 /* After block_prefetch(): begins to bring the entry of this suffix into the cache. Where it is, or
  * the first of those that it may be. */
 uint16_t block_prefetch_entry(const struct block *block, struct bytes suffix);
 /* After block_prefetch_entry(), which gave the index: begins to bring the row itself, if it is out
- * of line. Its index, if it is the one: its suffix begins like this one, no more is known.
- * block->count: there is none, or it is in line. */
-uint16_t block_prefetch_out(const struct block *block, struct bytes suffix, uint16_t index);
+ * of line. */
+void block_prefetch_out(const struct block *block, struct bytes suffix, uint16_t index);
 struct entry block_entry(const struct block *block, uint16_t index);
 uint8_t block_flags(const struct block *block, uint16_t index);
 void block_flags_set(struct block *block, uint16_t index, uint8_t flags); /* GAP only */

@@ -241,6 +241,27 @@ static void sought_name(struct store *store, struct hot_group *group, struct byt
     }
 }
 
+/* By the way that was remembered for this row, if there is one that is still good. */
+static bool way_seek(struct store *store, const struct hot_group *group, struct bytes suffix,
+                     struct tree_pos *pos)
+{
+    uint32_t end = store->ways.next + STORE_WAY_LOOKS;
+    if (store->ways.shape != store->shape_count)
+        return false;
+    for (uint32_t i = store->ways.next; i < store->ways.count && i < end; i++) {
+        const struct store_way *way = &store->ways.way[i];
+        if (way->group != group || way->suffix_len != suffix.len ||
+            !bytes_eq(bytes_of(way->suffix, suffix.len), suffix))
+            continue;
+        store->ways.next = i + 1;
+        if (!group->tree.root)
+            return false;
+        tree_seek_path(&group->tree, suffix, way->path, way->known, way->hint, pos);
+        return true;
+    }
+    return false;
+}
+
 /* Seeks, and remembers where that was. */
 static struct tree_pos *row_seek(struct store *store, struct hot_group *group, struct bytes suffix)
 {
@@ -248,7 +269,8 @@ static struct tree_pos *row_seek(struct store *store, struct hot_group *group, s
     bool good = store->sought.group == group && store->sought.change == store->change_count;
     const struct block *before = good ? pos->block : NULL;
     if (!before || !store->sought.near || !tree_seek_near(&group->tree, suffix, pos)) {
-        tree_seek(&group->tree, suffix, pos);
+        if (!way_seek(store, group, suffix, pos))
+            tree_seek(&group->tree, suffix, pos);
         store->sought.near = before && before == pos->block;
     }
     sought_name(store, group, suffix);
@@ -271,30 +293,8 @@ static void row_sought_changed(struct store *store)
 {
     store->sought.change = ++store->change_count;
     store->sought.has_suffix = false;
-}
-
-/* The row, if it was foreseen and nothing has changed since. */
-static bool row_foreseen(struct store *store, struct store_group group, struct bytes suffix,
-                         struct bytes *ret_packed)
-{
-    uint32_t slot = slot_of(store, group.prefix), end = store->foreseen.next + STORE_FORESEEN_LOOKS;
-    if (store->foreseen.change != store->change_count)
-        return false;
-    for (uint32_t i = store->foreseen.next; i < store->foreseen.count && i < end; i++) {
-        const struct store_foreseen *seen = &store->foreseen.row[i];
-        if (!bytes_eq(bytes_of(seen->suffix, seen->suffix_len), suffix) ||
-            hot_head_slot(&seen->group->head) != slot ||
-            !bytes_eq(hot_group_key(seen->group), group.key))
-            continue;
-        struct entry entry = block_entry(seen->block, seen->index);
-        if (entry.flags & ENTRY_TOMB || !bytes_eq(entry.suffix, suffix))
-            return false;
-        seen->block->ref = 1;
-        store->foreseen.next = i + 1;
-        *ret_packed = entry.value;
-        return true;
-    }
-    return false;
+    store->shape_count += store->sought.pos.reshaped;
+    store->sought.pos.reshaped = false;
 }
 
 /* Where the last read of this very row has looked, if nothing has changed since. */
@@ -365,8 +365,6 @@ enum rc store_get_packed(struct store *store, struct store_group group, struct b
         return rc;
     }
     struct tree_pos *pos;
-    if (row_foreseen(store, group, suffix, ret_packed))
-        return RC_OK;
     return tree_get(store, group, suffix, ret_packed, &pos, err);
 }
 
@@ -477,7 +475,7 @@ void store__group_drop(struct store *store, uint32_t prefix, struct bytes key)
     undo->as.group_drop.tree = group->tree;
     tree_init(&group->tree, true);
     hot_group_stamp(&store->hot, group, store->stamp);
-    store->change_count++;
+    store__trees_changed(store);
 }
 
 void store__prefix_drop(struct store *store, uint32_t prefix)
@@ -486,7 +484,7 @@ void store__prefix_drop(struct store *store, uint32_t prefix)
     undo->as.prefix_drop.prefix = prefix;
     undo->as.prefix_drop.slot = hot_prefix_drop(&store->hot, prefix, store->stamp);
     store->prefix_drop_count++;
-    store->change_count++;
+    store__trees_changed(store);
 }
 
 void store__counter_add(struct store *store, uint32_t counter, int64_t delta)

@@ -192,7 +192,7 @@ static void evict(struct store *store)
     while (result.lap && store->hot.meter.total_bytes > max && laps++ < 2)
         result = hot_evict(&store->hot, horizon, store->hot.meter.total_bytes - max, visits);
     store->stuck = result.lap && store->hot.meter.total_bytes == before && !store_busy(store);
-    store->change_count++;
+    store__trees_changed(store);
 }
 
 bool store_busy(const struct store *store)
@@ -241,15 +241,15 @@ bool store_poll(struct store *store)
     loads_pin_limit(&store->loads, percent(store, PINNED_PERCENT_MAX));
     if (store->hot.dead_count || store->hot.dead_tree_count) {
         hot_sweep(&store->hot, SWEEP_BUCKETS);
-        store->change_count++;
+        store__trees_changed(store);
     }
     if (store->hot.tidying) {
         hot_tidy(&store->hot, loads_horizon(&store->loads, store->hot.meter.mark), TIDY_BUCKETS);
-        store->change_count++;
+        store__trees_changed(store);
     }
     evict(store);
     if (any)
-        store->change_count++;
+        store__trees_changed(store);
     return any;
 }
 
@@ -263,7 +263,7 @@ void store_evict_all(struct store *store)
     /* From wherever the hand stands: a rest of a lap, one for the bits, one to go. */
     for (int laps = 0; laps < 3;)
         laps += hot_evict(&store->hot, horizon, UINT64_MAX, UINT32_MAX).lap;
-    store->change_count++;
+    store__trees_changed(store);
 }
 
 /* ---- freeze and backup ---- */

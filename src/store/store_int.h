@@ -91,17 +91,19 @@ struct gap_hint {
 
 enum {
     STORE_SOUGHT_BYTES = 64,
-    STORE_FORESEEN_MAX = 32,
-    STORE_FORESEEN_BYTES = 16, /* of a suffix */
-    STORE_FORESEEN_LOOKS = 4,  /* rows that are passed over */
+    STORE_WAYS_MAX = 32,
+    STORE_WAY_LEVELS = 5,
+    STORE_WAY_BYTES = 36, /* of a suffix */
+    STORE_WAY_LOOKS = 4,  /* ways that are passed over */
 };
 
-struct store_foreseen { /* a row that is about to be read, and where it is */
-    const struct hot_group *group;
-    struct block *block;
-    uint16_t index;
-    uint8_t suffix_len;
-    uint8_t suffix[STORE_FORESEEN_BYTES];
+/* How to come to a row that is about to be read or changed: tree_seek_path(). */
+struct store_way {
+    const struct hot_group *group; /* NULL: there is none */
+    uint16_t known, hint;
+    uint8_t suffix_len; /* over STORE_WAY_BYTES: it is not kept, nor is its way */
+    uint8_t suffix[STORE_WAY_BYTES];
+    struct tree_step path[STORE_WAY_LEVELS];
 };
 
 struct store {
@@ -147,6 +149,7 @@ struct store {
     } saved;
     uint32_t commit_ordinal;
     uint64_t change_count; /* of the trees: walks look at it */
+    uint64_t shape_count;  /* of their inner nodes: ways look at it */
     /* Where the last read or change of a row in a tree was. A change of the same row need not
      * search, and the next row is often in the same block: lists, queues. */
     struct {
@@ -158,13 +161,13 @@ struct store {
         uint8_t suffix[STORE_SOUGHT_BYTES];
         struct tree_pos pos;
     } sought;
-    /* What store_prefetch_rows() has come by, in the order in which it will be read: those reads
-     * need not search again. */
+    /* What store_prefetch_rows() has come by, in the order in which it will be asked for: then
+     * nobody goes down from the root again. */
     struct {
-        uint64_t change; /* it is good while the store's change count is this */
+        uint64_t shape; /* they are good while the store's shape count is this */
         uint32_t count, next;
-        struct store_foreseen row[STORE_FORESEEN_MAX];
-    } foreseen;
+        struct store_way way[STORE_WAYS_MAX];
+    } ways;
 
     struct store_counter *counter;
     size_t counter_count;
@@ -220,6 +223,13 @@ enum rc store__cold(struct store *store, struct store_group group, struct bytes 
 bool store__cold_injected(struct store *store);
 enum rc store__unpack(struct store *store, struct store_group group, struct bytes suffix,
                       struct bytes packed, struct bytes *ret_value, struct err *err) NODISCARD;
+
+/* Blocks or inner nodes may be gone: nothing that points to them is good any more. */
+static inline void store__trees_changed(struct store *store)
+{
+    store->change_count++;
+    store->shape_count++;
+}
 
 /* The row at the position is likely to be changed next. */
 void store__sought_set(struct store *store, struct hot_group *group, const struct tree_pos *pos,

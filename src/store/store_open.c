@@ -379,7 +379,7 @@ static enum rc replay_turn(const struct segment_turn *turn, uint64_t segment, vo
     store__undo_release(store);
     if (store_busy(store)) {
         hot_sweep(&store->hot, UINT32_MAX);
-        store->change_count++;
+        store__trees_changed(store);
     }
     store->recovered_turn_count++;
     store->recovered_bytes += turn->body.len;

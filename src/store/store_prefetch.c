@@ -80,62 +80,47 @@ void store_prefetch(struct store *store, const struct store_group *group, size_t
 
 /* ---- rows of groups ---- */
 
-/* One level of all trees after the other; the misses of a level overlap. `at` ends at the blocks,
- * with as many bytes of the suffixes as are known to be theirs, and where rows are that are out of
- * line. */
-static void rows_descend(const struct store_row *row, const struct tree **tree, size_t count,
-                         const void **at, size_t *known, uint16_t *index)
+/* One level of all trees after the other; the misses of a level overlap. `at` ends at the blocks.
+ * What is known of the way is noted. */
+static void rows_descend(const struct store_row *row, struct store_way *way, size_t count,
+                         const void **at)
 {
+    size_t known[STEP_KEYS];
     bool more = true;
     for (size_t i = 0; i < count; i++) {
-        at[i] = tree[i] ? tree[i]->root : NULL;
+        at[i] = way[i].group ? way[i].group->tree.root : NULL;
         known[i] = 0;
     }
     for (uint8_t level = 0; more; level++) {
         more = false;
         for (size_t i = 0; i < count; i++) {
-            if (!at[i] || level >= tree[i]->height)
+            if (!at[i] || level >= way[i].group->tree.height)
                 continue;
-            const struct inner *node = at[i];
-            at[i] = node->child[inner_find(node, row[i].suffix, &known[i])];
-            if (level + 1 < tree[i]->height)
+            struct inner *node = (struct inner *)(uintptr_t)at[i];
+            uint16_t index = inner_find(node, row[i].suffix, &known[i]);
+            at[i] = node->child[index];
+            if (level + 1 < way[i].group->tree.height)
                 inner_prefetch(at[i]);
             else
                 block_prefetch(at[i]);
+            if (level < STORE_WAY_LEVELS)
+                way[i].path[level] = (struct tree_step){node, index};
             more = true;
         }
     }
-    for (size_t i = 0; i < count; i++)
+    for (size_t i = 0; i < count; i++) {
+        way[i].known = (uint16_t)known[i];
         if (at[i])
-            index[i] = block_prefetch_entry(at[i], row[i].suffix);
-    for (size_t i = 0; i < count; i++)
-        if (at[i])
-            index[i] = block_prefetch_out(at[i], row[i].suffix, index[i]);
-}
-
-/* Those that are out of line: what is in line is found as fast as it is compared. */
-static void rows_foresee(struct store *store, const struct store_row *row, size_t count,
-                         const struct tree **tree, const void **block, const uint16_t *index)
-{
-    for (size_t i = 0; i < count && store->foreseen.count < STORE_FORESEEN_MAX; i++) {
-        struct block *found = (struct block *)block[i];
-        if (!found || index[i] == found->count || row[i].suffix.len > STORE_FORESEEN_BYTES)
-            continue;
-        struct store_foreseen *seen = &store->foreseen.row[store->foreseen.count++];
-        *seen = (struct store_foreseen){
-            .group = (const struct hot_group *)((const uint8_t *)tree[i] -
-                                                offsetof(struct hot_group, tree)),
-            .block = found,
-            .index = index[i],
-            .suffix_len = (uint8_t)row[i].suffix.len};
-        if (row[i].suffix.len)
-            memcpy(seen->suffix, row[i].suffix.ptr, row[i].suffix.len);
+            way[i].hint = block_prefetch_entry(at[i], row[i].suffix);
     }
+    for (size_t i = 0; i < count; i++)
+        if (at[i])
+            block_prefetch_out(at[i], row[i].suffix, way[i].hint);
 }
 
-/* The trees of a step's groups; their roots are asked for. */
-static void trees_find(const struct hot *hot, const struct store_row *row, size_t count,
-                       const struct tree **tree)
+/* The groups of a step's rows; the roots of their trees are asked for. */
+static void groups_find(const struct hot *hot, const struct store_row *row, size_t count,
+                        struct store_way *way)
 {
     uint64_t hash[STEP_KEYS];
     for (size_t i = 0; i < count; i++) {
@@ -147,48 +132,66 @@ static void trees_find(const struct hot *hot, const struct store_row *row, size_
     }
     for (size_t i = 0; i < count; i++) {
         if (i > 0 && row[i].group.key.ptr == row[i - 1].group.key.ptr) {
-            tree[i] = tree[i - 1];
+            way[i].group = way[i - 1].group;
             continue;
         }
-        const struct hot_group *group =
+        way[i].group =
             hot_group_find(hot, hot->prefix[row[i].group.prefix].slot, row[i].group.key, hash[i]);
-        tree[i] = group ? &group->tree : NULL;
-        if (group)
-            root_prefetch(hot, &group->head);
+        if (way[i].group)
+            root_prefetch(hot, &way[i].group->head);
+    }
+}
+
+/* Names the ways of a step; those that cannot be kept lead nowhere. */
+static void ways_name(const struct store_row *row, struct store_way *way, size_t count)
+{
+    for (size_t i = 0; i < count; i++) {
+        struct bytes suffix = row[i].suffix;
+        if (!way[i].group)
+            continue;
+        if (suffix.len > STORE_WAY_BYTES || way[i].group->tree.height > STORE_WAY_LEVELS) {
+            way[i].group = NULL;
+            continue;
+        }
+        way[i].suffix_len = (uint8_t)suffix.len;
+        if (suffix.len)
+            memcpy(way[i].suffix, suffix.ptr, suffix.len);
     }
 }
 
 void store_prefetch_rows(struct store *store, const struct store_row *row, size_t count)
 {
-    const struct tree *tree[STEP_KEYS];
     const void *block[STEP_KEYS];
-    size_t known[STEP_KEYS];
-    uint16_t index[STEP_KEYS];
-    store->foreseen.count = store->foreseen.next = 0;
-    store->foreseen.change = store->change_count;
+    struct store_way further[STEP_KEYS];
+    store->ways.count = store->ways.next = 0;
+    store->ways.shape = store->shape_count;
     for (size_t at = 0; at < count; at += STEP_KEYS, row += STEP_KEYS) {
         size_t step = count - at < STEP_KEYS ? count - at : STEP_KEYS;
-        trees_find(&store->hot, row, step, tree);
-        rows_descend(row, tree, step, block, known, index);
-        rows_foresee(store, row, step, tree, block, index);
+        bool kept = at + step <= STORE_WAYS_MAX;
+        struct store_way *way = kept ? store->ways.way + at : further;
+        groups_find(&store->hot, row, step, way);
+        rows_descend(row, way, step, block);
+        if (!kept)
+            continue;
+        ways_name(row, way, step);
+        store->ways.count += (uint32_t)step;
     }
 }
 
 void store_peek_rows(struct store *store, const struct store_row *row, size_t count,
                      struct bytes *ret_packed)
 {
-    const struct tree *tree[STEP_KEYS];
     const void *block[STEP_KEYS];
-    size_t known[STEP_KEYS];
-    uint16_t index_out[STEP_KEYS];
+    struct store_way way[STEP_KEYS];
     for (size_t at = 0; at < count; at += STEP_KEYS, row += STEP_KEYS, ret_packed += STEP_KEYS) {
         size_t step = count - at < STEP_KEYS ? count - at : STEP_KEYS;
-        trees_find(&store->hot, row, step, tree);
-        rows_descend(row, tree, step, block, known, index_out);
+        groups_find(&store->hot, row, step, way);
+        rows_descend(row, way, step, block);
         for (size_t i = 0; i < step; i++) {
             bool exact = false;
-            uint16_t index =
-                block[i] ? block_find_skip(block[i], row[i].suffix, known[i], &exact) : 0;
+            uint16_t index = block[i] ? block_find_hint(block[i], row[i].suffix, way[i].known,
+                                                        way[i].hint, &exact)
+                                      : 0;
             struct entry entry = {0};
             if (exact)
                 entry = block_entry(block[i], index);

@@ -76,7 +76,7 @@ static void undo_to(struct store *store, size_t count)
 {
     while (store->undo_count > count)
         undo_one(store, &store->undo[--store->undo_count]);
-    store->change_count++;
+    store__trees_changed(store);
 }
 
 void store__undo_release(struct store *store)
@@ -103,7 +103,7 @@ void store__undo_release(struct store *store)
     }
     store->undo_count = 0;
     store->prefix_drop_count = 0;
-    store->change_count++;
+    store__trees_changed(store);
     buf_cut(&store->keep, 0);
 }
 

@@ -63,6 +63,18 @@ void tree_seek(const struct tree *tree, struct bytes suffix, struct tree_pos *re
     ret_pos->index = block_find_skip(at, suffix, skip, &ret_pos->exact);
 }
 
+void tree_seek_path(const struct tree *tree, struct bytes suffix, const struct tree_step *path,
+                    size_t known, uint16_t hint, struct tree_pos *ret_pos)
+{
+    void *at = tree->root;
+    for (uint8_t level = 0; level < tree->height; level++) {
+        ret_pos->path[level] = path[level];
+        at = path[level].node->child[path[level].index];
+    }
+    ret_pos->block = at;
+    ret_pos->index = block_find_hint(at, suffix, known, hint, &ret_pos->exact);
+}
+
 /* Whether nothing is left of the position's block, or right of it. */
 static bool path_is_edge(const struct tree *tree, const struct tree_pos *pos, bool right)
 {
@@ -262,6 +274,7 @@ static struct bytes separator(struct bytes left, struct bytes right)
 static void path_insert(struct tree *tree, struct tree_pos *pos, struct inner_child child,
                         struct meter *meter)
 {
+    pos->reshaped = true;
     for (int level = tree->height - 1; level >= 0; level--) {
         struct inner *node = pos->path[level].node;
         uint16_t index = pos->path[level].index;
@@ -318,6 +331,7 @@ static bool path_merge_inner(struct tree_pos *pos, int level, struct meter *mete
  * owns the block and has taken its rows off the live counts. The position is dead. */
 static void path_remove(struct tree *tree, struct tree_pos *pos, struct meter *meter)
 {
+    pos->reshaped = true;
     for (int level = tree->height - 1; level >= 0; level--) {
         struct inner *node = pos->path[level].node;
         inner_remove(node, pos->path[level].index, meter);

@@ -36,14 +36,17 @@ struct tree {
     bool gap_end; /* the interval after the last entry is open */
 };
 
+struct tree_step {
+    struct inner *node;
+    uint16_t index; /* of the child below which it goes on */
+};
+
 struct tree_pos {
-    struct {
-        struct inner *node;
-        uint16_t index;
-    } path[TREE_HEIGHT_MAX]; /* from the root to the parent of the block */
-    struct block *block;     /* NULL: the tree is empty */
-    uint16_t index;          /* may be block->count: before the next block's first */
+    struct tree_step path[TREE_HEIGHT_MAX]; /* from the root to the parent of the block */
+    struct block *block;                    /* NULL: the tree is empty */
+    uint16_t index;                         /* may be block->count: before the next block's first */
     bool exact;
+    bool reshaped; /* set by a change of inner nodes, cleared by nobody here: paths are dead */
 };
 
 /* What stood at a suffix before a change; enough to take the change back. */
@@ -66,6 +69,10 @@ void tree_seek(const struct tree *tree, struct bytes suffix, struct tree_pos *re
 /* The same from a position that is good but somewhere else: in the same block, or beyond the tree's
  * first or last row. False: it is not so near, and the position is as it was. */
 bool tree_seek_near(const struct tree *tree, struct bytes suffix, struct tree_pos *pos);
+/* The same by a path that a search for this suffix has taken, with what it then knew of the block
+ * (block_find_hint()). Inner nodes must not have changed since. */
+void tree_seek_path(const struct tree *tree, struct bytes suffix, const struct tree_step *path,
+                    size_t known, uint16_t hint, struct tree_pos *ret_pos);
 void tree_seek_first(const struct tree *tree, struct tree_pos *ret_pos);
 /* Behind the last entry. */
 void tree_seek_end(const struct tree *tree, struct tree_pos *ret_pos);

@@ -388,7 +388,7 @@ TEST(a_search_by_heads_finds_what_looking_at_every_suffix_finds)
     }
 }
 
-TEST(a_row_out_of_line_is_foreseen_among_equal_heads)
+TEST(a_search_with_any_hint_finds_what_one_without_finds)
 {
     struct fix fix;
     fix_init(&fix);
@@ -397,13 +397,18 @@ TEST(a_row_out_of_line_is_foreseen_among_equal_heads)
         snprintf(suffix, sizeof suffix, "%c%07d", i < 15 ? 'a' : 'b', i);
         ASSERT_EQ(add(&fix, text(suffix), bytes_of(zeros, i < 27 ? 600 : 4), 0), BLOCK_OK);
     }
-    for (int i = 0; i < 30; i++) {
-        bool exact;
+    for (int i = -1; i < 31; i++) { /* the first and the last are not there */
+        bool exact, hinted;
         snprintf(suffix, sizeof suffix, "%c%07d", i < 15 ? 'a' : 'b', i);
-        uint16_t index = block_prefetch_entry(fix.block, text(suffix));
-        uint16_t row = block_prefetch_out(fix.block, text(suffix), index);
-        ASSERT_LE(index, block_find(fix.block, text(suffix), &exact));
-        ASSERT_EQ(row, i < 27 ? i : fix.block->count);
+        uint16_t wanted = block_find(fix.block, text(suffix), &exact);
+        uint16_t hint = block_prefetch_entry(fix.block, text(suffix));
+        block_prefetch_out(fix.block, text(suffix), hint);
+        ASSERT_EQ(exact, i >= 0 && i < 30);
+        ASSERT_LE(hint, wanted);
+        for (hint = 0; hint <= fix.block->count + 1; hint++) {
+            ASSERT_EQ(block_find_hint(fix.block, text(suffix), 0, hint, &hinted), wanted);
+            ASSERT_EQ(hinted, exact);
+        }
     }
     fix_done(&fix);
 }

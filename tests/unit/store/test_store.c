@@ -5,6 +5,7 @@
 
 #include "base/file_sim.h"
 #include "base/mem.h"
+#include "base/rand.h"
 #include "store/engine_memory.h"
 #include "store/load.h"
 #include "test.h"
@@ -731,6 +732,92 @@ TEST(suffixes_next_to_a_place_are_peeked_at_from_both_sides)
     ASSERT_EQ(peek(&fix, "a", true, found, 8), 0);
     ASSERT_EQ(peek(&fix, "", false, found, 8), 6);
     fix_write(&fix);
+    fix_done(&fix);
+}
+
+/* A group of some hundred rows in blocks that split and merge, and what is in it. */
+enum { WAY_ROWS = 600, WAY_AHEAD = 24 };
+
+struct ways {
+    char suffix[WAY_ROWS][12];
+    uint8_t len[WAY_ROWS]; /* of the value; 0: there is no row */
+    struct rand rand;
+};
+
+static void ways_step(struct fix *fix, struct ways *ways, size_t i)
+{
+    static const uint8_t zeros[256];
+    struct store_group group = data(fix, "g");
+    struct bytes suffix = text(ways->suffix[i]), value;
+    uint8_t len = (uint8_t)(1 + rand_below(&ways->rand, 255));
+    bool is_new;
+    switch (rand_below(&ways->rand, 4)) {
+    case 0:
+        ASSERT_RC(store_delete(fix->store, group, suffix, &fix->err),
+                  ways->len[i] ? RC_OK : RC_NOT_FOUND);
+        ways->len[i] = 0;
+        break;
+    case 1:
+        ASSERT_RC(store_get(fix->store, group, suffix, &value, &fix->err),
+                  ways->len[i] ? RC_OK : RC_NOT_FOUND);
+        ASSERT_TRUE(!ways->len[i] || value.len == ways->len[i]);
+        break;
+    default:
+        ASSERT_RC(
+            store_put_tell(fix->store, group, suffix, bytes_of(zeros, len), &is_new, &fix->err),
+            RC_OK);
+        ASSERT_EQ(is_new, ways->len[i] == 0);
+        ways->len[i] = len;
+    }
+}
+
+/* Rows that are prefetched, and others between them, which move blocks and split and merge them. */
+static void ways_round(struct fix *fix, struct ways *ways, size_t round)
+{
+    struct store_row row[WAY_AHEAD];
+    size_t ahead[WAY_AHEAD];
+    size_t near = rand_below(&ways->rand, WAY_ROWS);
+    for (size_t i = 0; i < WAY_AHEAD; i++) {
+        ahead[i] = (near + rand_below(&ways->rand, round % 2 ? WAY_ROWS : 40)) % WAY_ROWS;
+        row[i] = (struct store_row){data(fix, "g"), text(ways->suffix[ahead[i]])};
+    }
+    store_prefetch_rows(fix->store, row, WAY_AHEAD);
+    for (size_t i = 0; i < WAY_AHEAD; i++) {
+        if (rand_below(&ways->rand, 3) == 0)
+            ways_step(fix, ways, (near + rand_below(&ways->rand, 40)) % WAY_ROWS);
+        if (rand_below(&ways->rand, 200) == 0) { /* all of it, in a tree that begins anew */
+            (void)!store_group_drop(fix->store, data(fix, "g"), &fix->err);
+            memset(ways->len, 0, sizeof ways->len);
+        }
+        ways_step(fix, ways, ahead[i]);
+    }
+}
+
+TEST(a_way_to_a_row_is_right_whatever_has_changed_since)
+{
+    struct fix fix;
+    static struct ways ways, before;
+    fix_init(&fix);
+    ways = (struct ways){0};
+    rand_init_seed(&ways.rand, 7);
+    for (size_t i = 0; i < WAY_ROWS; i++)
+        snprintf(ways.suffix[i], sizeof ways.suffix[i], "%zu", i * 7919);
+    for (size_t round = 0; round < 3000; round++) {
+        store_begin(fix.store, 0);
+        memcpy(before.len, ways.len, sizeof before.len);
+        ways_round(&fix, &ways, round);
+        if (round % 5 == 0) {
+            store_undo(fix.store);
+            memcpy(ways.len, before.len, sizeof ways.len);
+        } else {
+            ASSERT_RC(store_commit(fix.store, &fix.err), RC_OK);
+        }
+        if (round % 3 == 0)
+            ASSERT_RC(store_write(fix.store, &fix.err), RC_OK);
+        if (round % 30 == 0)
+            store_check(fix.store);
+    }
+    ASSERT_RC(store_write(fix.store, &fix.err), RC_OK);
     fix_done(&fix);
 }
 
