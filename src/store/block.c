@@ -285,6 +285,8 @@ static inline int entry_cmp(const struct block *block, uint32_t index, const str
     uint64_t mine = head_of(rest, block_base(block) + block->size);
     if (LIKELY(mine != wanted->rest_head))
         return mine < wanted->rest_head ? -1 : 1;
+    if (rest.len <= HEAD_BYTES && wanted->rest.len <= HEAD_BYTES) /* zeros may have filled up one */
+        return (rest.len > wanted->rest.len) - (rest.len < wanted->rest.len);
     return bytes_cmp(rest, wanted->rest);
 }
 

@@ -95,6 +95,7 @@ enum {
     STORE_WAY_LEVELS = 5,
     STORE_WAY_BYTES = 36, /* of a suffix */
     STORE_WAY_LOOKS = 4,  /* ways that are passed over */
+    STORE_WALK_KEPT_BYTES = 1024,
 };
 
 /* How to come to a row that is about to be read or changed: tree_seek_path(). */
@@ -168,6 +169,12 @@ struct store {
         uint32_t count, next;
         struct store_way way[STORE_WAYS_MAX];
     } ways;
+    struct { /* where the last walk began */
+        const struct tree *tree;
+        uint64_t shape; /* as above */
+        struct store_way way;
+    } walked;
+    struct buf walk_at; /* of the last walk that ended: the next one's */
 
     struct store_counter *counter;
     size_t counter_count;

@@ -560,6 +560,7 @@ static void store_free(struct store *store)
     store__undo_release(store);
     hot_done(&store->hot);
     record_writer_done(&store->writer);
+    buf_done(&store->walk_at);
     buf_done(&store->keep);
     buf_done(&store->value);
     buf_done(&store->pack);

@@ -11,13 +11,22 @@ void store_walk_init(struct store_walk *walk, struct store *store, struct store_
 {
     *walk = (struct store_walk){
         .store = store, .group = group, .reverse = reverse, .change = UINT64_MAX};
-    buf_init(&walk->at, STORE_SUFFIX_BYTES_MAX);
+    walk->at = store->walk_at;
+    store->walk_at = (struct buf){0};
+    walk->at.len = 0;
+    walk->at.bytes_max = STORE_SUFFIX_BYTES_MAX;
 }
 
+/* Its buffer is the next walk's: a command that pops has one walk, and no allocation. */
 void store_walk_done(struct store_walk *walk)
 {
-    if (walk)
+    if (!walk || !walk->store)
+        return;
+    if (walk->at.cap > STORE_WALK_KEPT_BYTES || walk->store->walk_at.ptr)
         buf_done(&walk->at);
+    else
+        walk->store->walk_at = walk->at;
+    walk->at = (struct buf){0};
 }
 
 enum rc store_walk_seek(struct store_walk *walk, struct bytes suffix, struct err *err)
@@ -43,6 +52,29 @@ static enum rc walk_cold(struct store_walk *walk, struct err *err)
     return store__cold(walk->store, walk->group, buf_bytes(&walk->at), kind, false, err);
 }
 
+/* To where the walk begins, or begins again. Pops begin where the last one did: they go its way. */
+static void walk_place(struct store_walk *walk, const struct tree *tree, struct tree_pos *pos)
+{
+    struct store *store = walk->store;
+    struct store_way *way = &store->walked.way;
+    struct bytes at = buf_bytes(&walk->at);
+    if (store->walked.tree == tree && store->walked.shape == store->shape_count && tree->root &&
+        bytes_eq(bytes_of(way->suffix, way->suffix_len), at)) {
+        tree_seek_path(tree, at, way->path, 0, way->hint, pos);
+        return;
+    }
+    tree_seek(tree, at, pos);
+    if (!walk->inclusive || at.len > STORE_WAY_BYTES || tree->height > STORE_WAY_LEVELS)
+        return;
+    store->walked.tree = tree;
+    store->walked.shape = store->shape_count;
+    way->hint = pos->index;
+    way->suffix_len = (uint8_t)at.len;
+    if (at.len)
+        memcpy(way->suffix, at.ptr, at.len);
+    memcpy(way->path, pos->path, tree->height * sizeof way->path[0]);
+}
+
 /* One entry forward. RC_OK: the position holds an entry that is connected to where the walk stood.
  */
 static enum rc step_forward(struct store_walk *walk, const struct tree *tree, struct tree_pos *pos,
@@ -52,7 +84,7 @@ static enum rc step_forward(struct store_walk *walk, const struct tree *tree, st
     if (placed) {
         more = tree_next(tree, pos);
     } else if (walk->has_at) {
-        tree_seek(tree, buf_bytes(&walk->at), pos);
+        walk_place(walk, tree, pos);
         if (pos->exact && walk->inclusive)
             return RC_OK;
         if (pos->exact)
@@ -74,7 +106,7 @@ static enum rc step_back(struct store_walk *walk, const struct tree *tree, struc
 {
     if (!placed) {
         if (walk->has_at) {
-            tree_seek(tree, buf_bytes(&walk->at), pos);
+            walk_place(walk, tree, pos);
             if (pos->exact && walk->inclusive)
                 return RC_OK;
             if (!tree_settle(tree, pos))

@@ -388,6 +388,23 @@ TEST(a_search_by_heads_finds_what_looking_at_every_suffix_finds)
     }
 }
 
+TEST(suffixes_that_differ_by_zeros_at_their_end_are_told_apart)
+{
+    static const uint8_t suffix[12] = {'k', 'e', 'y', ':', 'a'}; /* "key:a", "key:a\0", ... */
+    struct fix fix;
+    bool exact;
+    fix_init(&fix);
+    for (size_t len = 5; len <= sizeof suffix; len += 2)
+        ASSERT_EQ(add(&fix, bytes_of(suffix, len), bytes_of(zeros, len), 0), BLOCK_OK);
+    block_check(fix.block);
+    for (size_t len = 4; len <= sizeof suffix; len++) {
+        uint16_t index = block_find(fix.block, bytes_of(suffix, len), &exact);
+        ASSERT_EQ(exact, len % 2 == 1);
+        ASSERT_EQ(index, (len - 4) / 2);
+    }
+    fix_done(&fix);
+}
+
 TEST(a_search_with_any_hint_finds_what_one_without_finds)
 {
     struct fix fix;

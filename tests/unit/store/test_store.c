@@ -771,6 +771,31 @@ static void ways_step(struct fix *fix, struct ways *ways, size_t i)
     }
 }
 
+/* Takes the first row at or behind a place, or the last one before it, as pops do. */
+static void ways_pop(struct fix *fix, struct ways *ways, const char *from, bool reverse)
+{
+    CLEANUP(store_walk_done) struct store_walk walk;
+    struct bytes suffix, value;
+    size_t best = WAY_ROWS;
+    for (size_t i = 0; i < WAY_ROWS; i++) {
+        int order = strcmp(ways->suffix[i], from);
+        if (ways->len[i] == 0 || (reverse ? order > 0 : order < 0))
+            continue;
+        if (best == WAY_ROWS || (strcmp(ways->suffix[i], ways->suffix[best]) < 0) != reverse)
+            best = i;
+    }
+    store_walk_init(&walk, fix->store, data(fix, "g"), reverse);
+    ASSERT_RC(store_walk_seek(&walk, text(from), &fix->err), RC_OK);
+    ASSERT_RC(store_walk_next(&walk, &suffix, &value, &fix->err),
+              best < WAY_ROWS ? RC_OK : RC_NOT_FOUND);
+    if (best == WAY_ROWS)
+        return;
+    ASSERT_BYTES(suffix, text(ways->suffix[best]));
+    ASSERT_EQ(value.len, ways->len[best]);
+    ASSERT_RC(store_delete(fix->store, data(fix, "g"), text(ways->suffix[best]), &fix->err), RC_OK);
+    ways->len[best] = 0;
+}
+
 /* Rows that are prefetched, and others between them, which move blocks and split and merge them. */
 static void ways_round(struct fix *fix, struct ways *ways, size_t round)
 {
@@ -790,6 +815,8 @@ static void ways_round(struct fix *fix, struct ways *ways, size_t round)
             memset(ways->len, 0, sizeof ways->len);
         }
         ways_step(fix, ways, ahead[i]);
+        if (rand_below(&ways->rand, 3) == 0)
+            ways_pop(fix, ways, i % 8 ? "3" : "41", i % 5 == 0);
     }
 }
 
