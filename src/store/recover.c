@@ -395,8 +395,6 @@ static const char *why_foreign(const struct recovery *recovery, size_t index,
         return "it belongs to another store";
     if (header->number != recovery->number[index])
         return "its number is not that of its name";
-    if (index == 0 && header->last_lsn_before < recovery->options->mark_lsn)
-        return "it begins before what was flushed";
     return NULL;
 }
 
@@ -408,11 +406,28 @@ static bool chain_fits(const struct recovery *recovery, size_t index,
                           header->last_lsn_before == recovery->end.lsn);
 }
 
-static enum rc misfit(struct recovery *recovery, size_t index, struct segment_reader *reader,
-                      struct err *err)
+/* The header speaks of another end of what was before: (5) if its begin was taken back and written
+ * again, and a power cut brought the old one back; else damage. */
+static enum rc stale_begin(struct recovery *recovery, size_t index, struct segment_reader *reader,
+                           const char *why, struct err *err)
 {
     struct segment_turn turn;
     uint64_t size = 0;
+
+    enum rc rc = segment_next(reader, &turn, err);
+    bool empty = rc == RC_NOT_FOUND && segment_reader_synced(reader) == 0;
+    if (rc == RC_OK || rc == RC_NOT_FOUND)
+        rc = size_of(recovery, index + 1, &size, err);
+    if (rc != RC_OK)
+        return rc;
+    if (empty && size == 0)
+        return drop_from(recovery, index, err);
+    return damage(recovery, index, 0, why, err);
+}
+
+static enum rc misfit(struct recovery *recovery, size_t index, struct segment_reader *reader,
+                      struct err *err)
+{
     bool proves = false;
 
     if (segment_reader_header(reader)->bytes_before > recovery->end.bytes) { /* (3) */
@@ -424,15 +439,7 @@ static enum rc misfit(struct recovery *recovery, size_t index, struct segment_re
         return damage(recovery, index - 1, recovery->end.bytes,
                       "the segment after it was begun when it was longer", err);
     }
-    enum rc rc = segment_next(reader, &turn, err);
-    bool empty = rc == RC_NOT_FOUND && segment_reader_synced(reader) == 0;
-    if (rc == RC_OK || rc == RC_NOT_FOUND)
-        rc = size_of(recovery, index + 1, &size, err);
-    if (rc != RC_OK)
-        return rc;
-    if (empty && size == 0)
-        return drop_from(recovery, index, err); /* (5): a begin that was taken back */
-    return damage(recovery, index, 0, "it does not follow the segment before it", err);
+    return stale_begin(recovery, index, reader, "it does not follow the segment before it", err);
 }
 
 /* number[index - 1] is whole up to where reading ended. */
@@ -494,6 +501,8 @@ static enum rc read_segment(struct recovery *recovery, size_t index, struct err 
     const char *why = why_foreign(recovery, index, segment_reader_header(reader));
     if (why)
         return damage(recovery, index, 0, why, err); /* (6) */
+    if (index == 0 && segment_reader_header(reader)->last_lsn_before < recovery->options->mark_lsn)
+        return stale_begin(recovery, index, reader, "it begins before what was flushed", err);
     if (!chain_fits(recovery, index, segment_reader_header(reader)))
         return misfit(recovery, index, reader, err);
     rc = confirm_before(recovery, index, err); /* (2) */
