@@ -11,7 +11,11 @@
 
 enum {
     LOAD_BYTES_MAX = 2 * (STORE_VALUE_BYTES_MAX + STORE_SUFFIX_BYTES_MAX) +
-                     LOAD_BULK_FACTOR * LOAD_PAGE_BYTES_MAX + 64
+                     LOAD_BULK_FACTOR * LOAD_PAGE_BYTES_MAX + 64,
+    PASS_ROWS_MAX = 64, /* a load costs about as much as to read so many rows */
+    PASS_ROW_BYTES = LOAD_PAGE_BYTES_MAX / LOAD_PAGE_ROWS_MAX,
+    CLOSE_ENTRIES_MAX = 64 * 1024,          /* under a millisecond */
+    CLOSED_RUN_MAX = 4 * LOAD_PAGE_ROWS_MAX /* loads of neighbouring places overlap */
 };
 
 /* ---- the index ---- */
@@ -76,9 +80,11 @@ static void group_pins(struct hot *hot, const struct hot_group *group)
     for (const struct load *load = group->loads; load; load = load->group_next) {
         if (!load_is_ready(load))
             continue;
-        struct hot_pin pin = {load->has_from, load->has_bound, load->from, load->bound};
+        if (!load->has_bound)
+            continue; /* it brought nothing */
+        struct hot_pin pin = {load->has_from, true, load->from, load->bound};
         if (load->reverse)
-            pin = (struct hot_pin){load->has_bound, load->has_from, load->bound, load->from};
+            pin = (struct hot_pin){true, load->has_from, load->bound, load->from};
         if (load->kind == LOAD_ROW)
             pin = (struct hot_pin){true, true, load->from, load->from};
         hot_pin_add(hot, pin);
@@ -250,8 +256,53 @@ static struct bytes copy_bytes(struct bytes bytes)
     return bytes_of(mem_dup(bytes.ptr, bytes.len), bytes.len);
 }
 
-/* Where the open interval around the wanted place ends on the far side. False: it is not open. */
-static bool gap_bound(const struct tree *tree, const struct load_want *want, struct load *load)
+/* To the next entry; false: there is none. *ret_open: whether the interval in between is open. */
+static bool entry_step(const struct tree *tree, bool reverse, struct tree_pos *pos, bool *ret_open)
+{
+    if (reverse) {
+        *ret_open = tree_gap(tree, pos);
+        return tree_prev(tree, pos);
+    }
+    bool more = tree_next(tree, pos);
+    if (!more)
+        tree_seek_end(tree, pos);
+    *ret_open = tree_gap(tree, pos);
+    return more;
+}
+
+/* What it would cost to read the entry again, in rows. */
+static size_t entry_cost(const struct tree_pos *pos)
+{
+    struct entry entry = block_entry(pos->block, pos->index);
+    return 1 + (entry.suffix.len + entry.value.len) / PASS_ROW_BYTES;
+}
+
+/* Where a page need not go on: at the far end of an open interval, before entries that are known
+ * and would cost more to read again than another load. The position is at the far end of the first
+ * interval. Entries with open intervals between them are passed: one load closes them all. */
+static void page_bound(const struct tree *tree, struct tree_pos pos, struct load *load)
+{
+    size_t pages = load->bulk ? LOAD_BULK_FACTOR : 1;
+    struct tree_pos bound = pos;
+    size_t cost = entry_cost(&pos);
+    for (size_t n = 0; cost < pages * PASS_ROWS_MAX; n++) {
+        bool open, more = entry_step(tree, load->reverse, &pos, &open);
+        if (n >= pages * LOAD_PAGE_ROWS_MAX || (!more && open))
+            return; /* the page's limits are its end, or the group's end is */
+        if (!more)
+            break;
+        if (open) {
+            bound = pos;
+            cost = 0;
+        }
+        cost += entry_cost(&pos);
+    }
+    load->has_bound = true;
+    load->bound = copy_bytes(block_entry(bound.block, bound.index).suffix);
+}
+
+/* Finds out where a load ends. False: the wanted place is not in an open interval. */
+static bool load_bound(const struct tree *tree, const struct load_want *want, struct load *load)
 {
     struct tree_pos pos;
     if (want->has_from)
@@ -270,14 +321,10 @@ static bool gap_bound(const struct tree *tree, const struct load_want *want, str
     }
     if (!tree_gap(tree, &pos))
         return false;
-    if (want->reverse) {
-        if (!tree_prev(tree, &pos))
-            return true;
-    } else if (!pos.block || pos.index >= pos.block->count) {
-        return true;
-    }
-    load->has_bound = true;
-    load->bound = copy_bytes(block_entry(pos.block, pos.index).suffix);
+    bool has_far =
+        want->reverse ? tree_prev(tree, &pos) : pos.block && pos.index < pos.block->count;
+    if (has_far && want->kind == LOAD_PAGE)
+        page_bound(tree, pos, load);
     return true;
 }
 
@@ -387,7 +434,7 @@ void load_start(struct loads *loads, const struct load_want *want, uint32_t mark
         if (!group)
             group = hot_group_add(hot, want->slot, want->key, group_hash, false);
         load = load_new(loads, want, mark);
-        if (!gap_bound(&group->tree, want, load)) {
+        if (!load_bound(&group->tree, want, load)) {
             load_free(load);
             return;
         }
@@ -449,14 +496,16 @@ static enum rc page_range(const struct load *load, const struct space_set *space
     bool has_high = load->reverse ? load->has_from : load->has_bound;
     struct bytes low = load->reverse ? load->bound : load->from;
     struct bytes high = load->reverse ? load->from : load->bound;
+    /* The smallest key above a suffix is the suffix and a zero: reversed, `bound` is left out and
+     * `from` is not. */
     if (has_low) {
         lower->len = 0;
-        if (!space_key_add(spaces, load->space, load->group, low, lower))
+        if (!space_key_add(spaces, load->space, load->group, low, lower) ||
+            (load->reverse && !buf_add(lower, "", 1)))
             return RC_NOMEM;
     }
     if (has_high) {
         upper->len = 0;
-        /* Reversed, `from` itself is wanted: the smallest key above it is `from` and a zero. */
         if (!space_key_add(spaces, load->space, load->group, high, upper) ||
             (load->reverse && !buf_add(upper, "", 1)))
             return RC_NOMEM;
@@ -647,12 +696,26 @@ static enum rc finish_row(struct loads *loads, struct load *load, struct buf *sc
     return RC_OK;
 }
 
+/* From here on `bound` says what is pinned: no more than was brought. Whatever else is clean up to
+ * there was brought as well, and so is counted. */
+static void pin_set(struct load *load, struct tree_edge end)
+{
+    mem_free((void *)(uintptr_t)load->bound.ptr);
+    load->has_bound = end.has;
+    load->bound = end.has ? copy_bytes(end.suffix) : bytes_of(NULL, 0);
+}
+
 static enum rc finish_group(struct loads *loads, struct load *load, struct buf *scratch)
 {
     struct tree *tree = &load_group(loads, load)->tree;
     struct meter *meter = &loads->hot->meter;
     struct bytes rows = buf_bytes(&load->rows), suffix, value, packed;
-    struct tree_edge first = {0}, last = {0};
+    struct tree_page page = {.reverse = load->reverse,
+                             .from = {load->has_from, true, load->from},
+                             .to = {load->has_bound, false, load->bound},
+                             .entry_count_max = CLOSE_ENTRIES_MAX,
+                             .closed_run_max = CLOSED_RUN_MAX};
+    struct tree_edge last = {0};
     while (load_rows_next(&rows, &suffix, &value)) {
         if (!value_pack(loads, load, suffix, value, scratch, &packed))
             return RC_NOMEM;
@@ -660,24 +723,15 @@ static enum rc finish_group(struct loads *loads, struct load *load, struct buf *
         if (rc != RC_OK)
             return rc;
         last = (struct tree_edge){.has = true, .known = true, .suffix = suffix};
-        if (!first.has)
-            first = last;
         loads->row_count++;
     }
-    struct tree_edge from = {load->has_from, true, load->from};
-    struct tree_edge far = {load->has_bound, false, load->bound};
-    if (load->kind == LOAD_ROW) {
-        far = from;
-    } else if (!load->exhausted) {
-        far = last;
-        /* From here on `bound` says what is pinned: no more than was read. */
-        mem_free((void *)(uintptr_t)load->bound.ptr);
-        load->has_bound = true;
-        load->bound = copy_bytes(last.suffix);
-    }
-    if (load->reverse)
-        return tree_fill_close(tree, meter, far, from, last, first);
-    return tree_fill_close(tree, meter, from, far, first, last);
+    if (load->kind == LOAD_ROW)
+        page.to = page.from;
+    else if (!load->exhausted)
+        page.to = last;
+    enum rc rc = tree_fill_close(tree, meter, &page);
+    pin_set(load, last.has ? last : page.from);
+    return rc;
 }
 
 /* Takes what was read into the hot tier and tells the waiters. */

@@ -9,7 +9,10 @@
  * Why the result is right: `mark` is the flush mark when the load was started, and the horizon is
  * at most `mark` while the load is in flight. A change at or below the mark is in what the engine
  * shows; a later change is still hot, as a row, a tombstone, a closed interval or a drop, and what
- * is hot wins. The engine may well show a later state: that is hot too, or equal.
+ * is hot wins. The engine may well show a later state: that is hot too, or equal. This is so for
+ * each suffix by itself. So a page reads on past what is hot, and closes every open interval
+ * between where it began and where it ended, whoever was evicted from there meanwhile: what could
+ * be was clean, and is in the page.
  *
  * Invariants:
  *   (1) Two loads of the same row or of the same place and direction do not exist at once.
@@ -53,8 +56,8 @@ struct load {
     bool bulk;
     bool has_from; /* a row's suffix, or where the page begins (included); else the group's end */
     struct bytes from; /* owned */
-    bool has_bound; /* the entry that bounds the open interval on the far side (excluded); once it
-                     * was read, what was reached */
+    bool has_bound;    /* a hot entry where the page ends (excluded); once it is ready, the last row
+                        * it brought (included), and nothing is pinned without one */
     struct bytes bound; /* owned */
     /* LOAD_KEYS: keys from the one in `group` on; `from` is a pattern, `bound` in the end the last
      * key that was looked at. */

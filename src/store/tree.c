@@ -667,12 +667,10 @@ enum rc tree_fill_row(struct tree *tree, struct meter *meter, struct bytes suffi
     return RC_OK;
 }
 
-/* Makes sure that an entry stands at the edge, or moves the edge inwards to the outermost row.
- * *ret_has: whether anything is left to close from there. */
-static enum rc edge_place(struct tree *tree, struct meter *meter, struct tree_edge *edge,
-                          struct tree_edge row, bool *ret_has)
+/* Makes sure that an entry stands at the edge. RC_NOT_FOUND: the entry that bounded the load has
+ * gone, and what is in its place was not read. */
+static enum rc edge_place(struct tree *tree, struct meter *meter, const struct tree_edge *edge)
 {
-    *ret_has = true;
     if (!edge->has)
         return RC_OK;
     struct tree_pos pos;
@@ -681,16 +679,25 @@ static enum rc edge_place(struct tree *tree, struct meter *meter, struct tree_ed
         return RC_OK;
     if (!pos_gap(tree, &pos))
         return RC_OK; /* already closed around it */
-    if (!edge->known) {
-        *edge = row;
-        *ret_has = row.has;
-        return RC_OK;
-    }
+    if (!edge->known)
+        return RC_NOT_FOUND;
     struct block_out *out;
     if (!tomb_out(meter, 0, edge->suffix, &out))
         return RC_NOMEM;
     pos_insert(tree, meter, 0, &pos, ENTRY_TOMB | ENTRY_GAP, edge->suffix, edge->suffix, out);
     return RC_OK;
+}
+
+/* Moves an edge that has gone to the last entry before it: up to there all was read. False: there
+ * is none. */
+static bool edge_retreat(const struct tree *tree, bool reverse, struct tree_edge *edge)
+{
+    struct tree_pos pos;
+    tree_seek(tree, edge->suffix, &pos);
+    if (reverse ? !tree_settle(tree, &pos) : !tree_prev(tree, &pos))
+        return false;
+    edge->suffix = block_entry(pos.block, pos.index).suffix;
+    return true;
 }
 
 /* Whether the entry is the last trace of a delete that the engine may not have: without it no stamp
@@ -701,24 +708,18 @@ static bool pos_is_last_trace(const struct tree *tree, const struct meter *meter
     return tree->height == 0 && pos->block->count == 1 && pos->block->segment > meter->mark;
 }
 
-/* Tombstones between closed intervals say nothing any more. Their block's stamp covers them.
- * Without memory to remember the place, the rest goes with a later load or an eviction. */
-static void tombs_remove(struct tree *tree, struct meter *meter, struct tree_edge low,
-                         struct tree_edge high)
+/* Tombstones between closed intervals say nothing any more. Their block's stamp covers them. Looks
+ * at so many entries from the position on. Without memory to remember the place, the rest goes with
+ * a later load or an eviction. */
+static void tombs_remove(struct tree *tree, struct meter *meter, struct tree_pos pos,
+                         uint32_t count)
 {
     struct buf after;
-    struct tree_pos pos;
     buf_init(&after, STORE_SUFFIX_BYTES_MAX);
-    if (low.has)
-        tree_seek(tree, low.suffix, &pos);
-    else
-        tree_seek_first(tree, &pos);
     bool more = tree_settle(tree, &pos);
-    while (more) {
-        struct entry entry = block_entry(pos.block, pos.index);
-        if (high.has && bytes_cmp(entry.suffix, high.suffix) > 0)
-            break;
-        if (!(entry.flags & ENTRY_TOMB) || (entry.flags & ENTRY_GAP) || pos_gap_after(tree, &pos) ||
+    for (; more && count > 0; count--) {
+        uint8_t flags = block_flags(pos.block, pos.index);
+        if (!(flags & ENTRY_TOMB) || (flags & ENTRY_GAP) || pos_gap_after(tree, &pos) ||
             pos_is_last_trace(tree, meter, &pos)) {
             more = tree_next(tree, &pos);
             continue;
@@ -737,37 +738,82 @@ static void tombs_remove(struct tree *tree, struct meter *meter, struct tree_edg
     buf_done(&after);
 }
 
-enum rc tree_fill_close(struct tree *tree, struct meter *meter, struct tree_edge low,
-                        struct tree_edge high, struct tree_edge first_row,
-                        struct tree_edge last_row)
+/* Where a page begins: at its edge's entry, if there is one; else what lies between the edge and
+ * the position is closed already, or the edge is the group's. */
+static void page_seek(const struct tree *tree, const struct tree_page *page,
+                      struct tree_pos *ret_pos)
 {
-    bool has_low, has_high;
-    enum rc rc = edge_place(tree, meter, &low, first_row, &has_low);
-    if (rc != RC_OK)
-        return rc;
-    rc = edge_place(tree, meter, &high, last_row, &has_high);
-    if (rc != RC_OK || !has_low || !has_high)
-        return rc;
-    struct tree_pos pos;
-    if (low.has) {
-        tree_seek(tree, low.suffix, &pos);
-        if (pos.exact)
-            pos.index++;
-    } else {
-        tree_seek_first(tree, &pos);
-    }
-    bool more = tree_settle(tree, &pos);
-    while (more) {
-        if (high.has && bytes_cmp(block_entry(pos.block, pos.index).suffix, high.suffix) > 0)
-            break;
+    if (page->from.has)
+        tree_seek(tree, page->from.suffix, ret_pos);
+    else if (page->reverse)
+        tree_seek_end(tree, ret_pos);
+    else
+        tree_seek_first(tree, ret_pos);
+    if (!tree_settle(tree, ret_pos))
+        tree_seek_end(tree, ret_pos);
+}
+
+/* Whether the entry at a settled position lies before (low) or behind the far edge. */
+static bool is_beyond(const struct tree_pos *pos, const struct tree_edge *to, bool low)
+{
+    if (!to->has)
+        return false;
+    int order = bytes_cmp(block_entry(pos->block, pos->index).suffix, to->suffix);
+    return low ? order <= 0 : order > 0;
+}
+
+/* Closes upwards; the position is where the page begins. Returns how many entries were passed. */
+static uint32_t close_up(struct tree *tree, const struct tree_page *page, struct tree_pos pos)
+{
+    uint32_t count = 0, run = 0;
+    bool more = pos.block && pos.index < pos.block->count;
+    if (more && pos.exact)
+        more = tree_next(tree, &pos);
+    for (; more && count < page->entry_count_max && run < page->closed_run_max; count++) {
+        if (is_beyond(&pos, &page->to, false))
+            return count;
+        run = tree_gap(tree, &pos) ? 0 : run + 1;
         pos_gap_set(tree, &pos, false);
         more = tree_next(tree, &pos);
     }
-    if (!high.has) {
+    if (!more && !page->to.has) {
         tree_seek_end(tree, &pos);
         pos_gap_set(tree, &pos, false);
     }
-    tombs_remove(tree, meter, low, high);
+    return count;
+}
+
+/* Closes downwards; the position comes back where that ended. */
+static uint32_t close_down(struct tree *tree, const struct tree_page *page, struct tree_pos *pos)
+{
+    uint32_t count = 0, run = 0;
+    bool is_end = !pos->block || pos->index >= pos->block->count;
+    for (; count < page->entry_count_max && run < page->closed_run_max; count++) {
+        if (!is_end && is_beyond(pos, &page->to, true))
+            return count;
+        run = tree_gap(tree, pos) ? 0 : run + 1;
+        pos_gap_set(tree, pos, false);
+        if (!tree_prev(tree, pos))
+            return count;
+        is_end = false;
+    }
+    return count;
+}
+
+enum rc tree_fill_close(struct tree *tree, struct meter *meter, const struct tree_page *page)
+{
+    struct tree_page known = *page;
+    enum rc rc = edge_place(tree, meter, &page->from);
+    if (rc == RC_OK)
+        rc = edge_place(tree, meter, &page->to);
+    if (rc == RC_NOT_FOUND && !edge_retreat(tree, page->reverse, &known.to))
+        return RC_OK;
+    if (rc == RC_NOMEM)
+        return rc;
+    struct tree_pos pos;
+    page_seek(tree, &known, &pos);
+    uint32_t count = known.reverse ? close_down(tree, &known, &pos) : close_up(tree, &known, pos);
+    tombs_remove(tree, meter, pos, count + 1); /* both ends included */
     return RC_OK;
 }
 

@@ -120,21 +120,30 @@ static inline enum rc tree_delete(struct tree *tree, struct meter *meter, uint32
 void tree_undo(struct tree *tree, struct meter *meter, uint32_t segment, struct bytes suffix,
                struct tree_old *old, const struct buf *keep);
 
-/* What a load knows: every row of the engine between low and high. An end that was not read itself
- * (`known` false) is the entry that bounded the load; without `has` the end is the group's. */
+/* One end of what a load has read. Without `has` it is the group's end. An end that was not read
+ * itself (`known` false) is the entry that bounded the load. */
 struct tree_edge {
     bool has;
     bool known;
     struct bytes suffix;
 };
+/* What a load knows: every row of the engine between `from` and `to`. Whatever is hot there wins.
+ */
+struct tree_page {
+    bool reverse;          /* it began at the high end */
+    struct tree_edge from; /* where it began; always known */
+    struct tree_edge to;
+    /* Not everything has to be closed at once. It begins at `from` and may end after so many
+     * entries, or behind so many intervals on end that others have closed. */
+    uint32_t entry_count_max;
+    uint32_t closed_run_max;
+};
 /* Adds a row found by a load, unless what is here is newer. RC_NOMEM. */
 enum rc tree_fill_row(struct tree *tree, struct meter *meter, struct bytes suffix,
                       struct bytes value) NODISCARD;
-/* Closes what lies between the edges; first_row and last_row are the outermost rows the load found
- * (has = false: none). */
-enum rc tree_fill_close(struct tree *tree, struct meter *meter, struct tree_edge low,
-                        struct tree_edge high, struct tree_edge first_row,
-                        struct tree_edge last_row) NODISCARD;
+/* Closes the open intervals of a page, however many rows were hot between them. */
+enum rc tree_fill_close(struct tree *tree, struct meter *meter,
+                        const struct tree_page *page) NODISCARD;
 
 /* Drops the block at the position and opens its interval. The caller has checked the stamps. */
 void tree_evict(struct tree *tree, struct meter *meter, struct tree_pos *pos);

@@ -12,6 +12,8 @@
 enum {
     LOADS_MAX = 4,
     CHANGES_MAX = 6,
+    PASS_MAX = 8,
+    CLOSE_MAX = 6,
     PAGE_ROWS_MAX = 12,
     BULK_ROWS_MAX = 64,
     KEEP_BYTES_MAX = 1 << 26
@@ -349,8 +351,22 @@ static uint32_t key_index(const struct tree_model *model, struct bytes suffix)
     return (uint32_t)(found - model->key);
 }
 
+/* A load may end at any entry behind the interval it is for, or at none. */
+static void bound_draw(struct tree_model *model, struct tree_pos *pos, struct model_load *load)
+{
+    const struct tree *tree = &model->tree;
+    uint32_t pass_count = choose(model, 3) ? choose(model, PASS_MAX) : UINT32_MAX;
+    for (uint32_t i = 0; i < pass_count; i++) {
+        model->counts.pass_count++;
+        if (load->reverse ? !tree_prev(tree, pos) : !tree_next(tree, pos))
+            return;
+    }
+    load->has_bound = true;
+    load->bound = key_index(model, block_entry(pos->block, pos->index).suffix);
+}
+
 /* False: the place is not open. */
-static bool load_bound(const struct tree_model *model, struct model_load *load)
+static bool load_bound(struct tree_model *model, struct model_load *load)
 {
     const struct tree *tree = &model->tree;
     struct tree_pos pos;
@@ -372,8 +388,8 @@ static bool load_bound(const struct tree_model *model, struct model_load *load)
         return false;
     if (load->reverse ? !tree_prev(tree, &pos) : !pos.block || pos.index >= pos.block->count)
         return true;
-    load->has_bound = true;
-    load->bound = key_index(model, block_entry(pos.block, pos.index).suffix);
+    if (!load->row)
+        bound_draw(model, &pos, load);
     return true;
 }
 
@@ -397,7 +413,7 @@ static void load_read(struct tree_model *model, struct model_load *load)
     load->exhausted = true;
     uint32_t from = load->has_from ? load->from : load->reverse ? count - 1 : 0;
     for (uint32_t i = from; i < count; i += load->reverse ? UINT32_MAX : 1) {
-        if (load->has_bound && i == load->bound && !load->row)
+        if (load->has_bound && i == load->bound)
             return;
         if (load->row_count == limit) {
             load->exhausted = false;
@@ -419,24 +435,28 @@ static struct tree_edge edge(const struct tree_model *model, bool has, bool know
 
 static void load_finish(struct tree_model *model, struct model_load *load)
 {
-    struct tree_edge first = {0}, last = {0};
+    struct tree_page page = {.reverse = load->reverse,
+                             .from = edge(model, load->has_from, true, load->from),
+                             .to = edge(model, load->has_bound, false, load->bound),
+                             .entry_count_max = UINT32_MAX,
+                             .closed_run_max = UINT32_MAX};
+    struct tree_edge last = {0};
     for (uint32_t i = 0; i < load->row_count; i++) {
         uint32_t key = load->rows[i].key;
         struct bytes value = value_of(model, key, load->rows[i].value);
         ASSERT(tree_fill_row(&model->tree, &model->meter, model->key[key].suffix, value) == RC_OK);
         last = edge(model, true, true, key);
-        first = first.has ? first : last;
         model->counts.row_fill_count++;
     }
-    struct tree_edge from = edge(model, load->has_from, true, load->from);
-    struct tree_edge far = edge(model, load->has_bound, false, load->bound);
     if (load->row)
-        far = from;
+        page.to = page.from;
     else if (!load->exhausted)
-        far = last;
-    enum rc rc = load->reverse
-                     ? tree_fill_close(&model->tree, &model->meter, far, from, last, first)
-                     : tree_fill_close(&model->tree, &model->meter, from, far, first, last);
+        page.to = last;
+    if (choose(model, 3) == 0)
+        page.entry_count_max = 1 + choose(model, CLOSE_MAX);
+    if (choose(model, 3) == 0)
+        page.closed_run_max = 1 + choose(model, CLOSE_MAX);
+    enum rc rc = tree_fill_close(&model->tree, &model->meter, &page);
     ASSERT(rc == RC_OK);
     load->state = LOAD_NONE;
     model->counts.finish_count++;

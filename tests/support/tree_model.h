@@ -31,5 +31,6 @@ void tree_model_check(struct tree_model *model);
 struct tree_model_counts { /* so that a test can see that something happened */
     uint32_t height_max;
     uint64_t undo_count, evict_count, finish_count, row_fill_count, complete_count, leave_count;
+    uint64_t pass_count; /* entries behind which a load read on */
 };
 struct tree_model_counts tree_model_counts(const struct tree_model *model);

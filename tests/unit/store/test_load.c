@@ -323,6 +323,226 @@ TEST(a_bulk_load_brings_many_pages_at_once)
     fix_done(&fix);
 }
 
+/* ---- hot rows in the range of a page ---- */
+
+static const char *number(int i)
+{
+    static char suffix[16];
+    snprintf(suffix, sizeof suffix, "%05d", i);
+    return suffix;
+}
+
+/* Blind: the group is cold. */
+static void hot_fill(struct fix *fix, const char *key, int first, int count, int step,
+                     uint32_t segment)
+{
+    uint64_t hash = hot_hash(&fix->hot, fix->data, text(key));
+    if (!data_group(fix, key))
+        hot_group_add(&fix->hot, fix->data, text(key), hash, false);
+    for (int i = 0; i < count; i++)
+        hot_put(fix, key, number(first + i * step), "hot", segment);
+}
+
+/* Loads what a walk over all of the group meets. The number of loads. */
+static uint64_t walk_all(struct fix *fix, const char *key, bool reverse)
+{
+    uint64_t before = fix->loads.started_count;
+    const struct tree *tree = &data_group(fix, key)->tree;
+    while (!tree_complete(tree)) {
+        struct tree_pos pos;
+        char from[16] = "";
+        bool more;
+        if (reverse) {
+            tree_seek_end(tree, &pos);
+            more = true;
+            while (more && !tree_gap(tree, &pos))
+                more = tree_prev(tree, &pos);
+            more = pos.block && pos.index < pos.block->count;
+        } else {
+            tree_seek_first(tree, &pos);
+            more = tree_settle(tree, &pos);
+            while (more && !tree_gap(tree, &pos))
+                more = tree_next(tree, &pos);
+            if (!more)
+                tree_seek_end(tree, &pos);
+            more = tree_prev(tree, &pos);
+        }
+        if (more)
+            snprintf(from, sizeof from, "%.5s",
+                     (const char *)block_entry(pos.block, pos.index).suffix.ptr);
+        want_page(fix, 0, key, more ? from : NULL, reverse);
+        load_all(fix);
+        release(fix, 0);
+        tree_check(tree);
+    }
+    return fix->loads.started_count - before;
+}
+
+TEST(one_load_closes_what_lies_between_any_number_of_hot_rows)
+{
+    for (int reverse = 0; reverse < 2; reverse++) {
+        struct fix fix;
+        fix_init(&fix);
+        engine_fill(&fix, "h", 10);
+        hot_fill(&fix, "h", 10, 5000, 1, 1);
+        ASSERT_EQ(data_group(&fix, "h")->tree.gap_count, 5001);
+        want_page(&fix, 0, "h", NULL, reverse);
+        load_all(&fix);
+        ASSERT_EQ(fix.loads.started_count, 1);
+        ASSERT_EQ(fix.loads.row_count, 10);
+        ASSERT_TRUE(tree_complete(&data_group(&fix, "h")->tree));
+        ASSERT_EQ(tree_live(&data_group(&fix, "h")->tree), 5010);
+        fix_done(&fix);
+    }
+}
+
+TEST(rows_written_between_cold_ones_cost_no_loads_of_their_own)
+{
+    enum { COLD = 2000, PAGES = COLD / (LOAD_PAGE_ROWS_MAX - 1) + 2 };
+    for (int reverse = 0; reverse < 2; reverse++) {
+        struct fix fix;
+        fix_init(&fix);
+        for (int i = 0; i < COLD; i++)
+            engine_put(&fix, DATA, text("h"), text(number(i * 3)), "cold");
+        hot_fill(&fix, "h", 1, COLD, 3, 1);        /* behind each cold row */
+        hot_fill(&fix, "h", 0, COLD / 2, 6, 1);    /* instead of every second one */
+        hot_fill(&fix, "h", 3 * COLD, COLD, 1, 1); /* behind all */
+        ASSERT_LE(walk_all(&fix, "h", reverse), PAGES);
+        ASSERT_EQ(tree_live(&data_group(&fix, "h")->tree), 3 * COLD);
+        ASSERT_STR(at(&fix, "h", "00000"), "hot");
+        ASSERT_STR(at(&fix, "h", "00003"), "cold");
+        fix_done(&fix);
+    }
+}
+
+TEST(what_one_load_closes_is_bounded)
+{
+    enum { HOT = 90000, CLOSED = 64 * 1024 };
+    struct fix fix;
+    fix_init(&fix);
+    hot_fill(&fix, "h", 0, HOT, 1, 1);
+    want_page(&fix, 0, "h", NULL, false);
+    load_all(&fix);
+    ASSERT_EQ(data_group(&fix, "h")->tree.gap_count, HOT + 1 - CLOSED);
+    ASSERT_STR(at(&fix, "h", "00000x"), "-");
+    release(&fix, 0);
+    ASSERT_EQ(walk_all(&fix, "h", true), 1);
+    fix_done(&fix);
+}
+
+TEST(a_load_ends_before_rows_that_are_known_anyhow)
+{
+    struct fix fix;
+    fix_init(&fix);
+    engine_fill(&fix, "h", LOAD_PAGE_ROWS_MAX);
+    want_page(&fix, 0, "h", "00100", false); /* up to the end */
+    load_all(&fix);
+    ASSERT_EQ(fix.loads.row_count, LOAD_PAGE_ROWS_MAX - 100);
+    want_page(&fix, 0, "h", NULL, false);
+    load_all(&fix);
+    ASSERT_EQ(fix.loads.row_count, LOAD_PAGE_ROWS_MAX);
+    ASSERT_TRUE(tree_complete(&data_group(&fix, "h")->tree));
+    fix_done(&fix);
+}
+
+TEST(a_load_does_not_read_a_large_row_that_is_hot)
+{
+    static char large[40 * 1024];
+    struct fix fix;
+    fix_init(&fix);
+    memset(large, 'x', sizeof large - 1);
+    engine_fill(&fix, "h", 10);
+    engine_put(&fix, DATA, text("h"), text("00005"), large);
+    want_row(&fix, 0, "h", "00005");
+    load_all(&fix);
+    want_page(&fix, 0, "h", NULL, false);
+    load_all(&fix);
+    ASSERT_EQ(fix.loads.row_count, 1 + 5);
+    want_page(&fix, 0, "h", NULL, true);
+    load_all(&fix);
+    ASSERT_EQ(fix.loads.row_count, 1 + 5 + 4);
+    ASSERT_TRUE(tree_complete(&data_group(&fix, "h")->tree));
+    fix_done(&fix);
+}
+
+/* Rows 0, 3, 6 ... are in the engine, 1, 4, 7 ... are hot and clean and there as well. */
+static void mixed_fill(struct fix *fix)
+{
+    for (int i = 0; i < 60; i++)
+        if (i % 3 < 2)
+            engine_put(fix, DATA, text("h"), text(number(i)), i % 3 ? "hot" : "cold");
+    hot_fill(fix, "h", 1, 20, 3, 1);
+    meter_mark(&fix->hot.meter, 1);
+}
+
+TEST(rows_that_are_evicted_while_a_load_passes_them_are_brought_by_it)
+{
+    for (int when = 0; when < 4; when++) {
+        struct fix fix;
+        fix_init(&fix);
+        mixed_fill(&fix);
+        want_page(&fix, 0, "h", when % 2 ? NULL : "00004", when % 2);
+        if (when < 2)
+            evict_all(&fix, loads_horizon(&fix.loads, 1));
+        ASSERT_TRUE(loads_step(&fix.loads));
+        evict_all(&fix, loads_horizon(&fix.loads, 1));
+        ASSERT_TRUE(!data_group(&fix, "h")->tree.root);
+        load_all(&fix);
+        ASSERT_STR(at(&fix, "h", "00004"), "hot");
+        ASSERT_STR(at(&fix, "h", "00005"), "-");
+        ASSERT_STR(at(&fix, "h", "00006"), "cold");
+        ASSERT_STR(at(&fix, "h", "00058"), "hot");
+        ASSERT_STR(at(&fix, "h", "00059"), "-");
+        tree_check(&data_group(&fix, "h")->tree);
+        fix_done(&fix);
+    }
+}
+
+TEST(changes_behind_hot_rows_win_over_a_load_that_passes_them)
+{
+    for (int reverse = 0; reverse < 2; reverse++) {
+        struct fix fix;
+        fix_init(&fix);
+        mixed_fill(&fix);
+        want_page(&fix, 0, "h", NULL, reverse);
+        hot_put(&fix, "h", "00006", "new", 2);
+        hot_put(&fix, "h", "00007", NULL, 2);
+        ASSERT_TRUE(loads_step(&fix.loads));
+        hot_put(&fix, "h", "00009", NULL, 2);
+        hot_put(&fix, "h", "00010", "new", 2);
+        hot_put(&fix, "h", "00011", "new", 2);
+        for (int i = 6; i < 12; i++) /* a flush, which the load does not see */
+            engine_put(&fix, DATA, text("h"), text(number(i)), i == 7 || i == 9 ? NULL : "new");
+        meter_mark(&fix.hot.meter, 2);
+        evict_all(&fix, loads_horizon(&fix.loads, 2));
+        load_all(&fix);
+        ASSERT_TRUE(tree_complete(&data_group(&fix, "h")->tree));
+        ASSERT_STR(at(&fix, "h", "00004"), "hot");
+        ASSERT_STR(at(&fix, "h", "00006"), "new");
+        ASSERT_STR(at(&fix, "h", "00007"), "-");
+        ASSERT_STR(at(&fix, "h", "00009"), "-");
+        ASSERT_STR(at(&fix, "h", "00010"), "new");
+        ASSERT_STR(at(&fix, "h", "00011"), "new");
+        ASSERT_STR(at(&fix, "h", "00012"), "cold");
+        fix_done(&fix);
+    }
+}
+
+TEST(hot_rows_behind_those_that_were_brought_are_not_pinned)
+{
+    struct fix fix;
+    fix_init(&fix);
+    engine_fill(&fix, "h", 10);
+    hot_fill(&fix, "h", 10, 5000, 1, 1);
+    want_page(&fix, 0, "h", NULL, false);
+    load_all(&fix);
+    meter_mark(&fix.hot.meter, 1); /* flushed by now */
+    evict_all(&fix, 1);
+    ASSERT_STR(at(&fix, "h", "00009"), "cold");
+    ASSERT_STR(at(&fix, "h", "05000"), "?");
+    fix_done(&fix);
+}
+
 /* ---- races with changes, flushes and drops ---- */
 
 TEST(what_changed_after_the_start_wins)

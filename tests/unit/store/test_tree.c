@@ -74,11 +74,21 @@ static struct tree_edge edge(const char *suffix, bool known)
 
 static const struct tree_edge no_edge;
 
-static void fill_close(struct fix *fix, struct tree_edge low, struct tree_edge high,
-                       struct tree_edge first, struct tree_edge last)
+static struct tree_page page(struct tree_edge from, struct tree_edge to)
 {
-    ASSERT_RC(tree_fill_close(&fix->tree, &fix->meter, low, high, first, last), RC_OK);
+    return (struct tree_page){
+        .from = from, .to = to, .entry_count_max = UINT32_MAX, .closed_run_max = UINT32_MAX};
+}
+
+static void page_close(struct fix *fix, struct tree_page page)
+{
+    ASSERT_RC(tree_fill_close(&fix->tree, &fix->meter, &page), RC_OK);
     tree_check(&fix->tree);
+}
+
+static void fill_close(struct fix *fix, struct tree_edge from, struct tree_edge to)
+{
+    page_close(fix, page(from, to));
 }
 
 /* Entries in order: "a=value", "-b" a tombstone, "?" an open interval before the next. */
@@ -275,12 +285,12 @@ TEST(a_page_closes_exactly_what_it_has_read)
     fix_init(&fix, false);
     fill(&fix, "d");
     fill(&fix, "f");
-    fill_close(&fix, edge("c", true), edge("f", true), edge("d", true), edge("f", true));
+    fill_close(&fix, edge("c", true), edge("f", true));
     ASSERT_STR(shown(&fix), "? -c d=cold f=cold ?");
-    fill_close(&fix, no_edge, edge("c", false), no_edge, no_edge);
+    fill_close(&fix, no_edge, edge("c", false));
     ASSERT_STR(shown(&fix), "d=cold f=cold ?");
     fill(&fix, "z");
-    fill_close(&fix, edge("f", true), no_edge, edge("z", true), edge("z", true));
+    fill_close(&fix, edge("f", true), no_edge);
     ASSERT_STR(shown(&fix), "d=cold f=cold z=cold .");
     ASSERT_TRUE(tree_complete(&fix.tree));
     fix_done(&fix);
@@ -292,14 +302,43 @@ TEST(a_page_whose_bound_was_evicted_closes_up_to_its_last_row)
     struct tree_pos pos;
     fix_init(&fix, false);
     fill(&fix, "p");
-    fill_close(&fix, edge("p", true), edge("p", true), edge("p", true), edge("p", true));
+    fill_close(&fix, edge("p", true), edge("p", true));
     tree_seek(&fix.tree, text("p"), &pos);
     tree_evict(&fix.tree, &fix.meter, &pos);
     ASSERT_STR(shown(&fix), "?");
     fill(&fix, "c");
     fill(&fix, "e");
-    fill_close(&fix, no_edge, edge("p", false), edge("c", true), edge("e", true));
+    fill_close(&fix, no_edge, edge("p", false));
     ASSERT_STR(shown(&fix), "c=cold e=cold ?");
+    fix_done(&fix);
+}
+
+/* Rows b, d, f, h and a tombstone g that were written blindly. */
+static void sprinkle(struct fix *fix)
+{
+    fix_init(fix, false);
+    put(fix, text("b"), text("hot"));
+    put(fix, text("d"), text("hot"));
+    put(fix, text("f"), text("hot"));
+    ASSERT_RC(delete (fix, text("g")), RC_OK);
+    put(fix, text("h"), text("hot"));
+    ASSERT_STR(shown(fix), "? b=hot ? d=hot ? f=hot ? -g ? h=hot ?");
+}
+
+TEST(a_page_whose_bound_was_evicted_closes_up_to_the_last_hot_row_before_it)
+{
+    struct fix fix;
+    sprinkle(&fix);
+    fill_close(&fix, edge("b", true), edge("e", false));
+    ASSERT_STR(shown(&fix), "? b=hot d=hot ? f=hot ? -g ? h=hot ?");
+    struct tree_page down = page(edge("h", true), edge("e", false));
+    down.reverse = true;
+    page_close(&fix, down);
+    ASSERT_STR(shown(&fix), "? b=hot d=hot ? f=hot h=hot ?");
+    down = page(edge("b", true), edge("a", false));
+    down.reverse = true;
+    page_close(&fix, down);
+    ASSERT_STR(shown(&fix), "? b=hot d=hot ? f=hot h=hot ?");
     fix_done(&fix);
 }
 
@@ -307,9 +346,9 @@ TEST(a_page_without_rows_and_without_its_bound_closes_nothing)
 {
     struct fix fix;
     fix_init(&fix, false);
-    fill_close(&fix, no_edge, edge("p", false), no_edge, no_edge);
+    fill_close(&fix, no_edge, edge("p", false));
     ASSERT_STR(shown(&fix), "?");
-    fill_close(&fix, edge("b", true), edge("p", false), no_edge, no_edge);
+    fill_close(&fix, edge("b", true), edge("p", false));
     ASSERT_STR(shown(&fix), "? -b ?");
     fix_done(&fix);
 }
@@ -323,11 +362,68 @@ TEST(what_is_hot_wins_over_what_was_read)
     fill(&fix, "a");
     fill(&fix, "b");
     fill(&fix, "c");
-    fill_close(&fix, no_edge, no_edge, edge("a", true), edge("c", true));
+    fill_close(&fix, no_edge, no_edge);
     ASSERT_STR(shown(&fix), "a=hot c=cold .");
     ASSERT_RC(delete (&fix, text("c")), RC_OK);
     fill(&fix, "c"); /* a slower load of the same interval */
     ASSERT_STR(shown(&fix), "a=hot .");
+    fix_done(&fix);
+}
+
+TEST(a_page_closes_every_interval_between_hot_rows_in_its_range)
+{
+    struct fix fix;
+    sprinkle(&fix);
+    fill(&fix, "c");
+    fill(&fix, "d");
+    fill(&fix, "g");
+    fill_close(&fix, edge("b", true), edge("g", true));
+    ASSERT_STR(shown(&fix), "? b=hot c=cold d=hot f=hot -g ? h=hot ?");
+    fill_close(&fix, edge("f", true), no_edge);
+    ASSERT_STR(shown(&fix), "? b=hot c=cold d=hot f=hot h=hot .");
+    struct tree_page all = page(no_edge, no_edge);
+    all.reverse = true;
+    page_close(&fix, all);
+    ASSERT_STR(shown(&fix), "b=hot c=cold d=hot f=hot h=hot .");
+    fix_done(&fix);
+}
+
+TEST(a_page_may_close_less_and_then_begins_where_it_was_asked_for)
+{
+    struct fix fix;
+    sprinkle(&fix);
+    struct tree_page some = page(edge("b", true), no_edge);
+    some.entry_count_max = 2;
+    page_close(&fix, some);
+    ASSERT_STR(shown(&fix), "? b=hot d=hot f=hot ? -g ? h=hot ?");
+    some = page(no_edge, no_edge);
+    some.reverse = true;
+    some.entry_count_max = 2; /* the group's end, and the last row */
+    page_close(&fix, some);
+    ASSERT_STR(shown(&fix), "? b=hot d=hot f=hot ? -g h=hot .");
+    fix_done(&fix);
+}
+
+TEST(a_page_ends_behind_a_run_that_others_have_closed)
+{
+    struct fix fix;
+    sprinkle(&fix);
+    fill_close(&fix, edge("b", true), edge("f", true));
+    struct tree_page late = page(edge("b", true), no_edge);
+    late.closed_run_max = 2;
+    page_close(&fix, late);
+    ASSERT_STR(shown(&fix), "? b=hot d=hot f=hot ? -g ? h=hot ?");
+    late.closed_run_max = 3;
+    page_close(&fix, late);
+    ASSERT_STR(shown(&fix), "? b=hot d=hot f=hot h=hot .");
+    late = page(edge("g", true), no_edge);
+    late.reverse = true;
+    late.closed_run_max = 2;
+    page_close(&fix, late);
+    ASSERT_STR(shown(&fix), "? b=hot d=hot f=hot h=hot .");
+    late.closed_run_max = 4;
+    page_close(&fix, late);
+    ASSERT_STR(shown(&fix), "b=hot d=hot f=hot h=hot .");
     fix_done(&fix);
 }
 
@@ -339,7 +435,7 @@ TEST(a_tombstone_that_a_load_removes_leaves_its_stamp)
     fill(&fix, "a");
     fix.segment = 7;
     ASSERT_RC(delete (&fix, text("b")), RC_OK);
-    fill_close(&fix, no_edge, no_edge, edge("a", true), edge("a", true));
+    fill_close(&fix, no_edge, no_edge);
     ASSERT_STR(shown(&fix), "a=cold .");
     tree_seek(&fix.tree, text("a"), &pos);
     ASSERT_EQ(pos.block->segment, 7);
@@ -353,11 +449,11 @@ TEST(the_last_trace_of_a_delete_stays_until_it_is_flushed)
     fix.segment = 7;
     ASSERT_RC(delete (&fix, text("b")), RC_OK);
     ASSERT_RC(delete (&fix, text("c")), RC_OK);
-    fill_close(&fix, no_edge, no_edge, no_edge, no_edge);
+    fill_close(&fix, no_edge, no_edge);
     ASSERT_STR(shown(&fix), "-c ."); /* its block carries the stamp */
     ASSERT_TRUE(tree_complete(&fix.tree));
     meter_mark(&fix.meter, 7);
-    fill_close(&fix, no_edge, no_edge, no_edge, no_edge);
+    fill_close(&fix, no_edge, no_edge);
     ASSERT_STR(shown(&fix), ".");
     fix_done(&fix);
 }
@@ -371,7 +467,7 @@ TEST(tombstones_with_long_suffixes_are_removed_as_well)
     put(&fix, text("a"), text("1"));
     for (size_t len = 1; len <= sizeof suffix; len += 100)
         ASSERT_RC(delete (&fix, bytes_of(suffix, len)), RC_OK);
-    fill_close(&fix, no_edge, no_edge, no_edge, no_edge);
+    fill_close(&fix, no_edge, no_edge);
     ASSERT_STR(shown(&fix), "a=1 .");
     fix_done(&fix);
 }
@@ -693,6 +789,7 @@ TEST(a_tree_of_several_blocks_never_claims_what_is_not_true)
         ASSERT_GT(counts.evict_count, 10);
         ASSERT_GT(counts.finish_count, 10);
         ASSERT_GT(counts.row_fill_count, 10);
+        ASSERT_GT(counts.pass_count, 100);
         ASSERT_GE(counts.height_max, 1);
     }
 }
