@@ -31,6 +31,7 @@ static bool op_needs_tree(enum op_kind kind)
     case OP_STATE:
     case OP_PUT_TELL:
     case OP_FILL:
+    case OP_SPRINKLE:
     case OP_WALK_DELETE:
     case OP_GROUP_NEW:
         return true;
@@ -45,8 +46,8 @@ static enum op_kind kind_draw(struct sim *sim, bool writes)
                                     OP_WALK,  OP_WALK,    OP_NTH, OP_RANK, OP_RANGE,
                                     OP_STATE, OP_COUNTER, OP_WANT};
     static const uint8_t changes[] = {
-        OP_PUT,    OP_PUT,    OP_PUT,    OP_PUT,  OP_PUT_TELL,    OP_FILL,       OP_FILL,
-        OP_DELETE, OP_DELETE, OP_DELETE, OP_COPY, OP_COUNTER_ADD, OP_WALK_DELETE};
+        OP_PUT,    OP_PUT,    OP_PUT,    OP_PUT,  OP_PUT_TELL,    OP_FILL,        OP_FILL,
+        OP_DELETE, OP_DELETE, OP_DELETE, OP_COPY, OP_COUNTER_ADD, OP_WALK_DELETE, OP_SPRINKLE};
     if (writes && sim_below(sim, 70) == 0)
         return OP_GROUP_DROP;
     if (writes && sim_below(sim, 200) == 0)
@@ -327,6 +328,29 @@ static enum rc op_delete(struct sim *sim, const struct op *op)
     return rc;
 }
 
+/* Puts and deletes at regular distances, read by nobody: in a cold group each stands alone between
+ * open intervals, and a load has to pass many of them. */
+static enum rc op_sprinkle(struct sim *sim, const struct op *op)
+{
+    const struct mirror_group *group = &sim->model.group[op->group];
+    struct mirror_value value = op->value;
+    uint32_t stride = 1 + op->id2 % 4, ids = group->id_count * group->id_step;
+    if (value.len > 40)
+        value.len = (uint16_t)(value.len % 40);
+    for (uint32_t i = 0; i < op->count && i * stride < group->id_count; i++) {
+        uint16_t id = (uint16_t)((op->id + i * stride * group->id_step) % ids);
+        value.offset = (value.offset + 77) % (MODEL_PATTERN_BYTES - MODEL_VALUE_BYTES_MAX);
+        enum rc rc;
+        if (i % 5 == 4)
+            rc = op_delete(sim, &(struct op){.group = op->group, .id = id});
+        else
+            rc = row_put(sim, op->group, id, value);
+        if (rc != RC_OK)
+            return rc;
+    }
+    return RC_OK;
+}
+
 /* Deletes what a walk shows, with the very bytes it shows. */
 static enum rc op_walk_delete(struct sim *sim, const struct op *op)
 {
@@ -441,6 +465,8 @@ static enum rc op_run(struct sim *sim, struct client *client, const struct op *o
     case OP_FILL:
     case OP_GROUP_NEW:
         return op_fill(sim, op);
+    case OP_SPRINKLE:
+        return op_sprinkle(sim, op);
     case OP_DELETE:
         return op_delete(sim, op);
     case OP_WALK_DELETE:

@@ -28,6 +28,7 @@ enum op_kind {
     OP_PUT,
     OP_PUT_TELL,
     OP_FILL,
+    OP_SPRINKLE,
     OP_DELETE,
     OP_WALK_DELETE,
     OP_COPY,
