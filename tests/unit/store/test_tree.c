@@ -442,6 +442,34 @@ TEST(a_tombstone_that_a_load_removes_leaves_its_stamp)
     fix_done(&fix);
 }
 
+TEST(a_tombstone_that_a_load_removes_stamps_the_blocks_on_both_sides)
+{
+    struct fix fix;
+    struct tree_pos pos;
+    uint8_t value[400];
+    fix_init(&fix, false);
+    memset(value, 'v', sizeof value);
+    for (char c = 'a'; c <= 'z'; c++)
+        put(&fix, bytes_of(&c, 1), bytes_of(value, sizeof value));
+    ASSERT_EQ(fix.tree.height, 1);
+    tree_seek(&fix.tree, text("m"), &pos);
+    uint8_t first = block_entry(pos.block, 0).suffix.ptr[0], before = (uint8_t)(first - 1);
+    uint8_t last = (uint8_t)(first + pos.block->count - 1), after = (uint8_t)(last + 1);
+    fix.segment = 9;
+    ASSERT_RC(delete (&fix, bytes_of(&first, 1)), RC_OK);
+    ASSERT_RC(delete (&fix, bytes_of(&last, 1)), RC_OK);
+    tree_seek(&fix.tree, bytes_of(&before, 1), &pos);
+    ASSERT_EQ(pos.block->segment, 1);
+    fill_close(&fix, no_edge, no_edge);
+    ASSERT_EQ(tree_live(&fix.tree), 24);
+    ASSERT_STR(value_at(&fix, bytes_of(&first, 1)), "nothing");
+    tree_seek(&fix.tree, bytes_of(&before, 1), &pos);
+    ASSERT_EQ(pos.block->segment, 9);
+    tree_seek(&fix.tree, bytes_of(&after, 1), &pos);
+    ASSERT_EQ(pos.block->segment, 9);
+    fix_done(&fix);
+}
+
 TEST(the_last_trace_of_a_delete_stays_until_it_is_flushed)
 {
     struct fix fix;
