@@ -93,8 +93,8 @@ uint16_t block_find_hint(const struct block *block, struct bytes suffix, size_t 
                          bool *ret_exact);
 /* The same where it is likely to be at the block's beginning or end. */
 uint16_t block_find_end(const struct block *block, struct bytes suffix, bool *ret_exact);
-/* After block_prefetch(): begins to bring the entry of this suffix into the cache. Where it is, or
- * the first of those that it may be. */
+/* When the directory is there: begins to bring the entry of this suffix into the cache. Where it
+ * is, or the first of those that it may be. */
 uint16_t block_prefetch_entry(const struct block *block, struct bytes suffix);
 /* After block_prefetch_entry(), which gave the index: begins to bring the row itself, if it is out
  * of line. */
@@ -139,10 +139,19 @@ static inline bool entry_fits_inline(size_t suffix_len, size_t value_len)
     return suffix_len + value_len <= BLOCK_INLINE_MAX - 8;
 }
 
-/* The directory of a block of middle-sized rows. */
+/* The directory of a block of middle-sized rows: for one search, which cannot wait to see how long
+ * it is. */
 static inline void block_prefetch(const struct block *block)
 {
 #pragma GCC unroll 8
     for (size_t at = 0; at < BLOCK_PREFETCH_BYTES; at += 64)
+        __builtin_prefetch((const uint8_t *)block + at);
+}
+
+/* What is behind the first line of it, when that is there. */
+static inline void block_prefetch_slots(const struct block *block)
+{
+    size_t end = sizeof *block + block->count * sizeof(uint32_t);
+    for (size_t at = 64; at < end; at += 64)
         __builtin_prefetch((const uint8_t *)block + at);
 }

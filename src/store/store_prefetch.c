@@ -102,12 +102,15 @@ static void rows_descend(const struct store_row *row, struct store_way *way, siz
             if (level + 1 < way[i].group->tree.height)
                 inner_prefetch(at[i]);
             else
-                block_prefetch(at[i]);
+                __builtin_prefetch(at[i]); /* it says how long the directory is */
             if (level < STORE_WAY_LEVELS)
                 way[i].path[level] = (struct tree_step){node, index};
             more = true;
         }
     }
+    for (size_t i = 0; i < count; i++)
+        if (at[i])
+            block_prefetch_slots(at[i]);
     for (size_t i = 0; i < count; i++) {
         way[i].known = (uint16_t)known[i];
         if (at[i])
