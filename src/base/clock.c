@@ -1,12 +1,22 @@
 #include "base/clock.h"
 
+#include <cpuid.h>
 #include <time.h>
+#include <x86intrin.h>
 
 #include "base/macros.h"
 
 #include "base/banned.h"
 
 enum { NS_PER_MS = 1000 * 1000, NS_PER_S = 1000 * 1000 * 1000 };
+enum {
+    RATE_SHIFT = 32,
+    TICK_NS_MAX = 10,
+    RATE_NS_MIN = 10 * NS_PER_MS,
+    RATE_NS_MAX = NS_PER_S,       /* shifted it still fits; longer ago says nothing */
+    LOOK_TICKS_MAX = 5000,        /* a microsecond or two */
+    STEP_TICKS_MAX = 1000 * 1000, /* a millisecond at 1 GHz; times any rate it fits */
+};
 
 static uint64_t read_ns(clockid_t id)
 {
@@ -56,6 +66,68 @@ uint64_t clock_mono_ns(const struct clock *clock)
     if (clock->manual)
         return atomic_load(&clock->mono_ns);
     return read_ns(CLOCK_MONOTONIC);
+}
+
+/* ---- steps ---- */
+
+/* A counter of constant rate that stops for no sleep of the processor. */
+static bool ticks_are_steady(void)
+{
+    unsigned a, b, c, d = 0;
+    return __get_cpuid(0x80000007, &a, &b, &c, &d) && d & 1u << 8;
+}
+
+void clock_steps_init(struct clock_steps *steps, const struct clock *clock)
+{
+    *steps = (struct clock_steps){.clock = clock};
+    steps->has_ticks = !clock->manual && ticks_are_steady();
+    clock_steps_look(steps);
+}
+
+/* Neither a look in the middle of which the thread was put to sleep nor one on another host, to
+ * which a virtual machine has moved, says what the count was when the clock was read: then every
+ * step is a look until the rate was measured anew. */
+static void rate_measure(struct clock_steps *steps, bool is_good)
+{
+    uint64_t ns = steps->ns - steps->rate_ns, ticks = steps->tick - steps->rate_tick;
+    if (!is_good || steps->tick <= steps->rate_tick) {
+        steps->rate = steps->rate_tick = 0;
+        return;
+    }
+    if (steps->rate_tick > 0 && ns < RATE_NS_MIN)
+        return;
+    if (steps->rate_tick > 0 && ns <= RATE_NS_MAX)
+        steps->rate = (ns << RATE_SHIFT) / ticks;
+    if (steps->rate >> RATE_SHIFT >= TICK_NS_MAX)
+        steps->rate = 0; /* no processor is so slow */
+    steps->rate_tick = steps->tick;
+    steps->rate_ns = steps->ns;
+}
+
+uint64_t clock_steps_look(struct clock_steps *steps)
+{
+    uint64_t before = steps->has_ticks ? __rdtsc() : 0;
+    steps->ns = clock_mono_ns(steps->clock);
+    if (steps->has_ticks) {
+        steps->tick = __rdtsc();
+        rate_measure(steps, steps->tick - before <= LOOK_TICKS_MAX);
+    }
+    if (steps->ns > steps->last_ns)
+        steps->last_ns = steps->ns;
+    return steps->last_ns;
+}
+
+uint64_t clock_steps_ns(struct clock_steps *steps)
+{
+    if (UNLIKELY(steps->rate == 0))
+        return clock_steps_look(steps);
+    uint64_t ticks = __rdtsc() - steps->tick;
+    if (UNLIKELY(ticks > STEP_TICKS_MAX)) /* or the counter went back */
+        return clock_steps_look(steps);
+    uint64_t ns = steps->ns + (ticks * steps->rate >> RATE_SHIFT);
+    if (ns > steps->last_ns)
+        steps->last_ns = ns;
+    return steps->last_ns;
 }
 
 uint64_t clock_thread_cpu_ns(void)

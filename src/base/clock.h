@@ -20,5 +20,22 @@ void clock_advance_ms(struct clock *clock, uint64_t ms); /* manual only; both ti
 uint64_t clock_unix_ms(const struct clock *clock);
 uint64_t clock_unix_us(const struct clock *clock);
 uint64_t clock_mono_ns(const struct clock *clock);
+
+/* clock_mono_ns() for many short steps: between looks at the clock, which cost 30 ns and wait for
+ * everything before them, the processor's counter goes on. After a millisecond, without a counter
+ * that runs at one rate, or with a clock turned by hand, every step is a look. It never goes back.
+ * One thread. */
+struct clock_steps {
+    const struct clock *clock;   /* borrowed */
+    uint64_t tick, ns;           /* of the last look */
+    uint64_t rate_tick, rate_ns; /* where the rate is measured from; tick 0: nowhere */
+    uint64_t rate;               /* ns a tick, 32 bits of it behind the point; 0: not known */
+    uint64_t last_ns;            /* what was answered last */
+    bool has_ticks;
+};
+void clock_steps_init(struct clock_steps *steps, const struct clock *clock);
+uint64_t clock_steps_look(struct clock_steps *steps);
+uint64_t clock_steps_ns(struct clock_steps *steps);
+
 uint64_t clock_thread_cpu_ns(void);  /* CPU of the calling thread, for bench and slices */
 uint64_t clock_process_cpu_ns(void); /* CPU of all threads */

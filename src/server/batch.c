@@ -452,7 +452,7 @@ static void call_run(struct server *server, struct call *call, bool room)
         resp_out_cut(&conn->out, from);
     turn_note(server, call, start);
     server->stats.command_count++;
-    server->now_ns = clock_mono_ns(server->clock);
+    server->now_ns = clock_steps_ns(&server->steps);
     if (call->cmd) {
         uint64_t usec = (server->now_ns - start_ns) / 1000;
         server__call_stats(server, call->cmd, usec, rc);
@@ -493,7 +493,7 @@ bool server__clients(void *arg, bool room)
         if (server->call_count == 0)
             continue;
         batch_prefetch(server);
-        uint64_t start_ns = server->now_ns = clock_mono_ns(server->clock);
+        uint64_t start_ns = server->now_ns = clock_steps_look(&server->steps);
         if (end_ns == 0)
             end_ns = start_ns + CLIENTS_SLICE_NS;
         for (; server->call_next < server->call_count; server->call_next++) {

@@ -224,6 +224,7 @@ enum rc server_new(const struct server_options *options, struct server **ret_ser
     server->loop = options->loop;
     server->store = options->store;
     server->clock = options->clock;
+    clock_steps_init(&server->steps, server->clock);
     server->config = options->config;
     server->start_ms = server->last_save_ms = clock_unix_ms(server->clock);
     server->conn_count_max = clients_max(server->config);
