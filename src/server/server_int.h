@@ -251,7 +251,7 @@ struct server {
     size_t monitor_count;
     struct cmd_stats *cmd_stats; /* by row of commands.def */
     struct clock_steps steps;
-    uint64_t now_ns;        /* last look at the clock */
+    uint64_t now_ns;        /* of the last step */
     uint64_t conns_cron_ms; /* when clients were last looked at */
     uint64_t pause_end_ms;
     bool pause_writes_only;

@@ -14,8 +14,9 @@ enum {
                      LOAD_BULK_FACTOR * LOAD_PAGE_BYTES_MAX + 64,
     PASS_ROWS_MAX = 64, /* a load costs about as much as to read so many rows */
     PASS_ROW_BYTES = LOAD_PAGE_BYTES_MAX / LOAD_PAGE_ROWS_MAX,
-    CLOSE_ENTRIES_MAX = 64 * 1024,          /* under a millisecond */
-    CLOSED_RUN_MAX = 4 * LOAD_PAGE_ROWS_MAX /* loads of neighbouring places overlap */
+    CLOSE_ENTRIES_MAX = 64 * 1024,           /* under a millisecond */
+    CLOSED_RUN_MAX = 4 * LOAD_PAGE_ROWS_MAX, /* loads of neighbouring places overlap */
+    CLOSE_TOMBS_MAX = 4 * 1024               /* each costs as much as fifteen others */
 };
 
 /* ---- the index ---- */
@@ -696,8 +697,9 @@ static enum rc finish_row(struct loads *loads, struct load *load, struct buf *sc
     return RC_OK;
 }
 
-/* From here on `bound` says what is pinned: no more than was brought. Whatever else is clean up to
- * there was brought as well, and so is counted. */
+/* From here on `bound` says what is pinned: no more than was brought. Whatever else was clean up to
+ * there when the load began was brought as well, and so is counted; what a flush has made clean
+ * since is pinned uncounted, for as long as somebody waits for this load. */
 static void pin_set(struct load *load, struct tree_edge end)
 {
     mem_free((void *)(uintptr_t)load->bound.ptr);
@@ -714,7 +716,8 @@ static enum rc finish_group(struct loads *loads, struct load *load, struct buf *
                              .from = {load->has_from, true, load->from},
                              .to = {load->has_bound, false, load->bound},
                              .entry_count_max = CLOSE_ENTRIES_MAX,
-                             .closed_run_max = CLOSED_RUN_MAX};
+                             .closed_run_max = CLOSED_RUN_MAX,
+                             .tomb_count_max = CLOSE_TOMBS_MAX};
     struct tree_edge last = {0};
     while (load_rows_next(&rows, &suffix, &value)) {
         if (!value_pack(loads, load, suffix, value, scratch, &packed))

@@ -10,10 +10,11 @@
  *   (4) N+1's header is torn as a power cut tears it (a part is missing or zero) and no frame
  * behind it has a mark above zero: it was never durable and is dropped, unless (3) says of N+2 that
  *       N+1 was whole. A header that is bad in another way is damage at N+1, 0.
- *   (5) A last segment without frames carries nothing and is dropped, so its number is used again.
- *   (6) Everything else that does not fit (number, store, chain) is damage at N+1, 0.
- * Dropping goes from the last segment back, each removal synced, so that no gap appears if it is
- * interrupted. */
+ *   (5) A last segment without frames carries nothing and is dropped, so its number is used again:
+ *       also one whose header does not fit what was read or flushed before it, because its begin
+ * was taken back and a power cut brought it again, unless a frame of any salt has a mark. (6)
+ * Everything else that does not fit (number, store, chain) is damage at N+1, 0. Dropping goes from
+ * the last segment back, each removal synced, so that no gap appears if it is interrupted. */
 #include "store/recover.h"
 
 #include <stdio.h>
@@ -296,8 +297,10 @@ static bool looks_torn(struct bytes bytes)
     return is_zero(bytes.ptr + len + match, 4 - match);
 }
 
-static enum rc header_is_torn(struct recovery *recovery, const char *path, bool *ret_torn,
-                              struct err *err)
+/* What a segment looks like without its salt: whether its header is torn, and whether a frame
+ * claims a sync. */
+static enum rc segment_looks(struct recovery *recovery, const char *path, bool *ret_torn,
+                             bool *ret_claims, struct err *err)
 {
     CLEANUP(file_closep) struct file *file = NULL;
     uint64_t size = 0;
@@ -313,8 +316,10 @@ static enum rc header_is_torn(struct recovery *recovery, const char *path, bool 
                        (unsigned long long)size, path);
     size_t got = 0;
     rc = file_read(file, 0, bytes, (size_t)size, &got, err);
-    if (rc == RC_OK)
-        *ret_torn = looks_torn(bytes_of(bytes, got)) && !claims_sync(bytes_of(bytes, got));
+    if (rc == RC_OK) {
+        *ret_torn = looks_torn(bytes_of(bytes, got));
+        *ret_claims = claims_sync(bytes_of(bytes, got));
+    }
     mem_free(bytes);
     return rc;
 }
@@ -357,9 +362,9 @@ static enum rc proves_before(struct recovery *recovery, size_t index, bool *ret_
     path_of(recovery, recovery->number[index], path);
     rc = segment_open(recovery->files, path, &reader, err);
     if (rc == RC_CORRUPT) {
-        bool torn = false;
-        rc = header_is_torn(recovery, path, &torn, err);
-        *ret_proves = !torn;
+        bool torn = false, claims = false;
+        rc = segment_looks(recovery, path, &torn, &claims, err);
+        *ret_proves = !torn || claims;
         return rc;
     }
     while (rc == RC_OK)
@@ -375,9 +380,10 @@ static enum rc proves_before(struct recovery *recovery, size_t index, bool *ret_
 static enum rc bad_header(struct recovery *recovery, size_t index, const char *path,
                           const char *why, struct err *err)
 {
-    bool torn = false, proves = false;
+    bool torn = false, claims = false, proves = false;
 
-    enum rc rc = header_is_torn(recovery, path, &torn, err);
+    enum rc rc = segment_looks(recovery, path, &torn, &claims, err);
+    torn = torn && !claims;
     if (rc == RC_OK && torn)
         rc = proves_before(recovery, index + 1, &proves, err);
     if (rc != RC_OK)
@@ -412,15 +418,20 @@ static enum rc stale_begin(struct recovery *recovery, size_t index, struct segme
                            const char *why, struct err *err)
 {
     struct segment_turn turn;
+    char path[PATH_BYTES_MAX];
+    bool torn, claims = false;
     uint64_t size = 0;
 
     enum rc rc = segment_next(reader, &turn, err);
     bool empty = rc == RC_NOT_FOUND && segment_reader_synced(reader) == 0;
+    path_of(recovery, recovery->number[index], path);
     if (rc == RC_OK || rc == RC_NOT_FOUND)
         rc = size_of(recovery, index + 1, &size, err);
+    if (rc == RC_OK && empty) /* of the second begin: its salt is another */
+        rc = segment_looks(recovery, path, &torn, &claims, err);
     if (rc != RC_OK)
         return rc;
-    if (empty && size == 0)
+    if (empty && !claims && size == 0)
         return drop_from(recovery, index, err);
     return damage(recovery, index, 0, why, err);
 }

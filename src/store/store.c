@@ -293,8 +293,8 @@ static void row_sought_changed(struct store *store)
 {
     store->sought.change = ++store->change_count;
     store->sought.has_suffix = false;
-    store->shape_count += store->sought.pos.reshaped;
-    store->sought.pos.reshaped = false;
+    store->shape_count += store->sought.group->tree.reshaped;
+    store->sought.group->tree.reshaped = false;
 }
 
 /* Where the last read of this very row has looked, if nothing has changed since. */

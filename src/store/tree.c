@@ -274,7 +274,7 @@ static struct bytes separator(struct bytes left, struct bytes right)
 static void path_insert(struct tree *tree, struct tree_pos *pos, struct inner_child child,
                         struct meter *meter)
 {
-    pos->reshaped = true;
+    tree->reshaped = true;
     for (int level = tree->height - 1; level >= 0; level--) {
         struct inner *node = pos->path[level].node;
         uint16_t index = pos->path[level].index;
@@ -331,7 +331,7 @@ static bool path_merge_inner(struct tree_pos *pos, int level, struct meter *mete
  * owns the block and has taken its rows off the live counts. The position is dead. */
 static void path_remove(struct tree *tree, struct tree_pos *pos, struct meter *meter)
 {
-    pos->reshaped = true;
+    tree->reshaped = true;
     for (int level = tree->height - 1; level >= 0; level--) {
         struct inner *node = pos->path[level].node;
         inner_remove(node, pos->path[level].index, meter);
@@ -709,15 +709,15 @@ static bool pos_is_last_trace(const struct tree *tree, const struct meter *meter
 }
 
 /* Tombstones between closed intervals say nothing any more. Their block's stamp covers them. Looks
- * at so many entries from the position on. Without memory to remember the place, the rest goes with
- * a later load or an eviction. */
+ * at so many entries from the position on, and removes no more than `max`. The rest, also without
+ * memory to remember the place, goes with a later load or an eviction. */
 static void tombs_remove(struct tree *tree, struct meter *meter, struct tree_pos pos,
-                         uint32_t count)
+                         uint32_t count, uint32_t max)
 {
     struct buf after;
     buf_init(&after, STORE_SUFFIX_BYTES_MAX);
     bool more = tree_settle(tree, &pos);
-    for (; more && count > 0; count--) {
+    for (; more && count > 0 && max > 0; count--) {
         uint8_t flags = block_flags(pos.block, pos.index);
         if (!(flags & ENTRY_TOMB) || (flags & ENTRY_GAP) || pos_gap_after(tree, &pos) ||
             pos_is_last_trace(tree, meter, &pos)) {
@@ -730,6 +730,7 @@ static void tombs_remove(struct tree *tree, struct meter *meter, struct tree_pos
         if (more && !buf_add_bytes(&after, block_entry(next.block, next.index).suffix))
             break;
         pos_cut(tree, meter, pos.block->segment, &pos, NULL);
+        max--;
         if (more) {
             tree_seek(tree, buf_bytes(&after), &pos);
             more = tree_settle(tree, &pos);
@@ -803,6 +804,7 @@ static uint32_t close_down(struct tree *tree, const struct tree_page *page, stru
 enum rc tree_fill_close(struct tree *tree, struct meter *meter, const struct tree_page *page)
 {
     struct tree_page known = *page;
+    ASSERT(page->from.known || !page->from.has);
     enum rc rc = edge_place(tree, meter, &page->from);
     if (rc == RC_OK)
         rc = edge_place(tree, meter, &page->to);
@@ -813,7 +815,8 @@ enum rc tree_fill_close(struct tree *tree, struct meter *meter, const struct tre
     struct tree_pos pos;
     page_seek(tree, &known, &pos);
     uint32_t count = known.reverse ? close_down(tree, &known, &pos) : close_up(tree, &known, pos);
-    tombs_remove(tree, meter, pos, count + 1); /* both ends included */
+    /* From the low end of what was closed: upwards that is where it began. Both ends included. */
+    tombs_remove(tree, meter, pos, count + 1, page->tomb_count_max);
     return RC_OK;
 }
 

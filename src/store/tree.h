@@ -33,7 +33,8 @@ struct tree {
     void *root; /* NULL, a block (height 0) or an inner node */
     uint32_t gap_count;
     uint8_t height;
-    bool gap_end; /* the interval after the last entry is open */
+    bool gap_end;  /* the interval after the last entry is open */
+    bool reshaped; /* inner nodes have changed, all paths are dead; the owner takes it back */
 };
 
 struct tree_step {
@@ -46,7 +47,6 @@ struct tree_pos {
     struct block *block;                    /* NULL: the tree is empty */
     uint16_t index;                         /* may be block->count: before the next block's first */
     bool exact;
-    bool reshaped; /* set by a change of inner nodes, cleared by nobody here: paths are dead */
 };
 
 /* What stood at a suffix before a change; enough to take the change back. */
@@ -137,6 +137,7 @@ struct tree_page {
      * entries, or behind so many intervals on end that others have closed. */
     uint32_t entry_count_max;
     uint32_t closed_run_max;
+    uint32_t tomb_count_max; /* so many tombstones that say nothing any more are removed */
 };
 /* Adds a row found by a load, unless what is here is newer. RC_NOMEM. */
 enum rc tree_fill_row(struct tree *tree, struct meter *meter, struct bytes suffix,

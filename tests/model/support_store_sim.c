@@ -339,7 +339,7 @@ static void event_memory(struct sim *sim)
     for (int i = 0; i < SIM_CLIENTS; i++)
         sim_client_stop(sim, &sim->client[i]);
     store_flush_ask(sim->store);
-    for (int i = 0;; i++) {
+    for (int i = 0, idle = 0;; i++) {
         bool worked = store_step(sim->store, STORE_STEP_JOURNAL);
         worked = store_step(sim->store, STORE_STEP_FLUSH) || worked;
         worked = store_step(sim->store, STORE_STEP_LOAD) || worked;
@@ -347,10 +347,14 @@ static void event_memory(struct sim *sim)
         store_stats(sim->store, &stats);
         if (stats.dirty_bytes == 0 && stats.loads_in_flight == 0 && i > 8)
             break;
+        if (worked)
+            idle = 0;
         if (!worked) {
             /* What was taken back may stay dirty for want of a frame, but not for want of room. A
-             * journal that a fault made read-only is tried again in a second. */
-            if (room(sim) && !stats.journal.read_only && stats.loads_in_flight == 0 && i > 8)
+             * journal that a fault made read-only is tried again in a second. Looking for room may
+             * itself seal a segment, whose flush is waited for. */
+            if (room(sim) && !stats.journal.read_only && stats.loads_in_flight == 0 && i > 8 &&
+                ++idle > 2)
                 break;
             clock_advance_ms(&sim->clock, 1000);
         }

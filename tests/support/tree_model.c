@@ -439,7 +439,8 @@ static void load_finish(struct tree_model *model, struct model_load *load)
                              .from = edge(model, load->has_from, true, load->from),
                              .to = edge(model, load->has_bound, false, load->bound),
                              .entry_count_max = UINT32_MAX,
-                             .closed_run_max = UINT32_MAX};
+                             .closed_run_max = UINT32_MAX,
+                             .tomb_count_max = choose(model, 3) ? UINT32_MAX : choose(model, 3)};
     struct tree_edge last = {0};
     for (uint32_t i = 0; i < load->row_count; i++) {
         uint32_t key = load->rows[i].key;

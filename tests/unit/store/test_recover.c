@@ -101,28 +101,48 @@ TEST(a_segment_from_before_the_mark_does_not_follow_it)
 }
 
 /* Segment 3 was begun, the begin was taken back, 2 grew and was flushed, and the header of the
- * second begin was lost in a power cut. */
+ * second begin was lost in a power cut. `frame`: what is behind the header. */
+static enum rc recover_taken_back(struct journal_fix *fix, struct bytes frame,
+                                  struct journal_start *ret_start, struct err *err)
+{
+    struct buf bytes;
+    fix_three(fix);
+    struct segment_header header = {
+        .format = SEGMENT_FORMAT, .number = 3, .last_lsn_before = 1001, .bytes_before = 300};
+    memcpy(header.uuid, fix->options.uuid, sizeof header.uuid);
+    buf_init(&bytes, 4096);
+    ASSERT_TRUE(segment_header_add(&header, &bytes) && buf_add_bytes(&bytes, frame));
+    journal_fix_replace(fix, 3, buf_bytes(&bytes));
+    buf_done(&bytes);
+    struct journal_recover_options options = {
+        .files = fix->options.files, .dir = fix->options.dir, .mark_segment = 2, .mark_lsn = 1003};
+    memcpy(options.uuid, fix->options.uuid, sizeof options.uuid);
+    return journal_recover(&options, ret_start, err);
+}
+
 TEST(an_empty_segment_from_before_the_mark_is_a_begin_that_was_taken_back)
 {
     struct journal_fix fix;
     struct err err = {0};
     struct journal_start start;
-    struct buf bytes;
-    fix_three(&fix);
-    struct segment_header header = {
-        .format = SEGMENT_FORMAT, .number = 3, .last_lsn_before = 1001, .bytes_before = 300};
-    memcpy(header.uuid, fix.options.uuid, sizeof header.uuid);
-    buf_init(&bytes, 4096);
-    ASSERT_TRUE(segment_header_add(&header, &bytes));
-    journal_fix_replace(&fix, 3, buf_bytes(&bytes));
-    buf_done(&bytes);
-    struct journal_recover_options options = {
-        .files = fix.options.files, .dir = fix.options.dir, .mark_segment = 2, .mark_lsn = 1003};
-    memcpy(options.uuid, fix.options.uuid, sizeof options.uuid);
-    ASSERT_OK(journal_recover(&options, &start, &err), &err);
+    ASSERT_OK(recover_taken_back(&fix, BYTES(""), &start, &err), &err);
     ASSERT_EQ(start.next_number, 3);
     ASSERT_EQ(start.last_lsn, 1003);
     ASSERT_FALSE(journal_fix_exists(&fix, "data/journal/0000000000000003.seg"));
+    journal_fix_done(&fix);
+}
+
+TEST(a_begin_that_was_taken_back_is_not_dropped_with_a_frame_that_was_synced)
+{
+    struct journal_fix fix;
+    struct err err = {0};
+    struct journal_start start;
+    uint8_t frame[FRAME_HEADER_BYTES + 8] = FRAME_MAGIC;
+    le32_put(frame + 4, 8);
+    le32_put(frame + 16, 1);
+    le64_put(frame + 24, 1); /* of another salt than the header's */
+    ASSERT_RC(recover_taken_back(&fix, bytes_of(frame, sizeof frame), &start, &err), RC_CORRUPT);
+    ASSERT_TRUE(journal_fix_exists(&fix, "data/journal/0000000000000003.seg"));
     journal_fix_done(&fix);
 }
 

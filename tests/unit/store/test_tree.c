@@ -76,8 +76,11 @@ static const struct tree_edge no_edge;
 
 static struct tree_page page(struct tree_edge from, struct tree_edge to)
 {
-    return (struct tree_page){
-        .from = from, .to = to, .entry_count_max = UINT32_MAX, .closed_run_max = UINT32_MAX};
+    return (struct tree_page){.from = from,
+                              .to = to,
+                              .entry_count_max = UINT32_MAX,
+                              .closed_run_max = UINT32_MAX,
+                              .tomb_count_max = UINT32_MAX};
 }
 
 static void page_close(struct fix *fix, struct tree_page page)
@@ -401,6 +404,22 @@ TEST(a_page_may_close_less_and_then_begins_where_it_was_asked_for)
     some.entry_count_max = 2; /* the group's end, and the last row */
     page_close(&fix, some);
     ASSERT_STR(shown(&fix), "? b=hot d=hot f=hot ? -g h=hot .");
+    fix_done(&fix);
+}
+
+TEST(a_page_removes_only_so_many_tombstones_and_the_next_one_the_rest)
+{
+    struct fix fix;
+    struct tree_old old;
+    sprinkle(&fix);
+    ASSERT_RC(tree_delete(&fix.tree, &fix.meter, 1, text("d"), &fix.keep, &old), RC_OK);
+    ASSERT_RC(tree_delete(&fix.tree, &fix.meter, 1, text("f"), &fix.keep, &old), RC_OK);
+    struct tree_page some = page(edge("b", true), no_edge);
+    some.tomb_count_max = 2;
+    page_close(&fix, some);
+    ASSERT_STR(shown(&fix), "? b=hot -g h=hot .");
+    page_close(&fix, some);
+    ASSERT_STR(shown(&fix), "? b=hot h=hot .");
     fix_done(&fix);
 }
 
