@@ -100,9 +100,9 @@ enum {
 
 /* How to come to a row that is about to be read or changed: tree_seek_path(). */
 struct store_way {
-    const struct hot_group *group; /* NULL: there is none */
+    const struct hot_group *group; /* NULL: there is none, or the way cannot be kept */
     uint16_t known, hint;
-    uint8_t suffix_len; /* over STORE_WAY_BYTES: it is not kept, nor is its way */
+    uint8_t suffix_len;
     uint8_t suffix[STORE_WAY_BYTES];
     struct tree_step path[STORE_WAY_LEVELS];
 };

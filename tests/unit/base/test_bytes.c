@@ -28,3 +28,20 @@ TEST(nul_is_a_byte_like_others)
     ASSERT_EQ(bytes_shared_len(BYTES("a\0bc"), BYTES("a\0bd")), 3);
     ASSERT_BYTES(bytes_from(BYTES("a\0b"), 1), BYTES("\0b"));
 }
+
+TEST(a_difference_in_any_byte_of_any_length_is_seen)
+{
+    uint8_t a[48], b[48];
+    for (size_t len = 0; len <= sizeof a; len++) {
+        for (size_t i = 0; i < len; i++)
+            a[i] = b[i] = (uint8_t)(i * 37);
+        ASSERT_TRUE(bytes_eq(bytes_of(a, len), bytes_of(b, len)));
+        ASSERT_TRUE(bytes_start_with(bytes_of(a, len), bytes_of(b, len / 2)));
+        for (size_t i = 0; i < len; i++) {
+            b[i] ^= 0x80;
+            ASSERT_FALSE(bytes_eq(bytes_of(a, len), bytes_of(b, len)));
+            ASSERT_EQ(bytes_start_with(bytes_of(a, len), bytes_of(b, len / 2)), i >= len / 2);
+            b[i] ^= 0x80;
+        }
+    }
+}
