@@ -68,6 +68,36 @@ static inline bool bytes_eq(struct bytes a, struct bytes b)
     return a.len == b.len && bytes_eq_at(a.ptr, b.ptr, a.len);
 }
 
+/* Moves `word` bytes from both ends: of up to twice as many, all. */
+static inline void bytes_move_ends(uint8_t *to, const uint8_t *from, size_t len, size_t word)
+{
+    uint64_t first = bytes_word(from, word), last = bytes_word(from + len - word, word);
+    memcpy(to, &first, word);
+    memcpy(to + len - word, &last, word);
+}
+
+/* memmove(), for the same reason. Also of nothing, from nowhere. */
+static inline void bytes_move(uint8_t *to, const uint8_t *from, size_t len)
+{
+    if (len > BYTES_SHORT) {
+        memmove(to, from, len);
+    } else if (len > 16) {
+        uint64_t first[2], last[2];
+        memcpy(first, from, sizeof first);
+        memcpy(last, from + len - sizeof last, sizeof last);
+        memcpy(to, first, sizeof first);
+        memcpy(to + len - sizeof last, last, sizeof last);
+    } else if (len >= 8) {
+        bytes_move_ends(to, from, len, 8);
+    } else if (len >= 4) {
+        bytes_move_ends(to, from, len, 4);
+    } else if (len >= 2) {
+        bytes_move_ends(to, from, len, 2);
+    } else if (len > 0) {
+        *to = *from;
+    }
+}
+
 /* Byte order; a prefix sorts before what it is a prefix of. */
 static inline int bytes_cmp(struct bytes a, struct bytes b)
 {

@@ -391,3 +391,23 @@ void table_prefetch(const struct table *table, uint64_t hash)
 {
     __builtin_prefetch(bucket_at(table, bucket_index(table, hash)));
 }
+
+void *table_guess(const struct table *table, uint64_t hash, bool *ret_more)
+{
+    const struct table_bucket *bucket = bucket_at(table, bucket_index(table, hash));
+    uint32_t fit = fitting_slots(bucket, hash_tag(hash));
+    *ret_more = fit == 0 && bucket->link;
+    if (*ret_more)
+        __builtin_prefetch(overflow_words(bucket));
+    return fit ? word_pointer(bucket->slot[__builtin_ctz(fit) / 4]) : NULL;
+}
+
+void *table_guess_more(const struct table *table, uint64_t hash)
+{
+    const struct table_bucket *bucket = bucket_at(table, bucket_index(table, hash));
+    const uint64_t *word = overflow_words(bucket);
+    for (size_t i = 0, count = overflow_count(bucket); i < count; i++)
+        if (word[i] >> TABLE_POINTER_BITS == hash_tag(hash))
+            return word_pointer(word[i]);
+    return NULL;
+}

@@ -57,3 +57,7 @@ uint64_t table_scan(const struct table *table, uint64_t cursor, void (*fn)(void 
                     void *arg);
 /* Starts bringing the bucket of this hash into the cache. */
 void table_prefetch(const struct table *table, uint64_t hash);
+/* The entry that has the hash's tag in a bucket that was brought; nothing is compared. NULL: there
+ * is none, or (*ret_more) it may be in the overflow, which is asked for: table_guess_more(). */
+void *table_guess(const struct table *table, uint64_t hash, bool *ret_more);
+void *table_guess_more(const struct table *table, uint64_t hash);

@@ -22,7 +22,7 @@ enum {
     CLIENTS_SLICE_NS = 200 * 1000, /* of a turn: then replies leave, as below */
     TURN_BYTES_MAX = 1 << 20,
     TURN_CALLS_ENOUGH = 192, /* then replies leave: clients work while the next turn runs */
-    PREFETCH_KEYS_MAX = 128, /* of a batch */
+    AHEAD_KEYS_MAX = 128,    /* of a connection whose command waits */
     PREFETCH_CALL_KEYS_MAX = 16,
     PREFETCH_MEMBER_BYTES_MAX = 64,
 };
@@ -55,6 +55,28 @@ static const struct cmd *call_cmd(const struct server *server, const struct byte
     return cmd_find(server->cmds, argv, argc);
 }
 
+static bool is_same_key(const struct call *a, const struct call *b)
+{
+    return a->conn->ns == b->conn->ns && bytes_eq(a->argv[1], b->argv[1]);
+}
+
+/* Its keys are asked for while the next commands are parsed. */
+static void call_prefetch(struct server *server, const struct call *call)
+{
+    const struct cmd *cmd = call->cmd;
+    size_t key[PREFETCH_CALL_KEYS_MAX] = {1}, found = 1;
+    if (!cmd || cmd->key_first == 0 || call->argc < 2)
+        return;
+    if (call > server->call && call[-1].argc > 1 && is_same_key(call, call - 1) &&
+        cmd->key_last == 1)
+        return; /* many push to one list */
+    if (cmd->key_first != 1 || cmd->key_last != 1)
+        found = cmd_keys(cmd, call->argv, call->argc, key, PREFETCH_CALL_KEYS_MAX);
+    for (size_t i = 0; i < found && i < PREFETCH_CALL_KEYS_MAX; i++)
+        store_ahead_add(server->store, &server->ahead,
+                        (struct store_group){call->conn->ns->meta, call->argv[key[i]]});
+}
+
 /* False: there is no room in this batch. */
 static bool call_add(struct server *server, struct conn *conn, size_t in_start)
 {
@@ -68,6 +90,7 @@ static bool call_add(struct server *server, struct conn *conn, size_t in_start)
     *call =
         (struct call){.conn = conn, .argv = argv, .argc = parser->arg_count, .in_start = in_start};
     call->cmd = call_cmd(server, argv, call->argc);
+    call_prefetch(server, call);
     server->arg_count += call->argc;
     server->call_count++;
     conn->batch_calls++;
@@ -141,7 +164,7 @@ static void queue_first(struct server *server, struct conn *conn)
 
 static void batch_fill(struct server *server)
 {
-    server->call_count = server->call_next = server->arg_count = 0;
+    server->call_count = server->call_next = server->arg_count = server->ahead.count = 0;
     while (server->call_count < server->batch_max && server->queued_first) {
         struct conn *conn = server->queued_first;
         if (conn->batch_calls > 0)
@@ -173,11 +196,6 @@ struct rows_ahead {
     const struct call *last;
 };
 _Static_assert((int)PREFETCH_MEMBER_BYTES_MAX >= (int)TILEKEY_TM_BYTES, "a key of a tile fits");
-
-static bool is_same_key(const struct call *a, const struct call *b)
-{
-    return a->conn->ns == b->conn->ns && bytes_eq(a->argv[1], b->argv[1]);
-}
 
 static bool ahead_group(struct rows_ahead *ahead, const struct call *call)
 {
@@ -266,27 +284,16 @@ static void batch_prefetch_paths(struct server *server)
 
 static void batch_prefetch(struct server *server)
 {
-    struct store_group group[PREFETCH_KEYS_MAX];
-    size_t count = 0;
-    for (size_t i = 0; i < server->call_count; i++) {
-        const struct call *call = &server->call[i];
-        size_t key[PREFETCH_CALL_KEYS_MAX];
-        if (!call->cmd || call->cmd->key_first == 0)
-            continue;
-        size_t found = cmd_keys(call->cmd, call->argv, call->argc, key, PREFETCH_CALL_KEYS_MAX);
-        for (size_t k = 0; k < found && k < PREFETCH_CALL_KEYS_MAX && count < PREFETCH_KEYS_MAX;
-             k++) {
-            struct store_group one = {call->conn->ns->meta, call->argv[key[k]]};
-            if (count == 0 || one.prefix != group[count - 1].prefix ||
-                !bytes_eq(one.key, group[count - 1].key)) /* many push to one list */
-                group[count++] = one;
-        }
-    }
-    if (count > 1)
-        store_prefetch(server->store, group, count);
-    if (server->call_count > 1) /* not the marks of landed rows: both are more than a cache holds */
+    unsigned flags = 0;
+    if (server->ahead.count > 1)
+        store_ahead_bring(server->store, &server->ahead);
+    if (server->call_count < 2)
+        return;
+    for (size_t i = 0; i < server->call_count; i++)
+        flags |= server->call[i].cmd ? server->call[i].cmd->flags : 0;
+    if (flags & CMD_AHEAD) /* not the marks of landed rows: both are more than a cache holds */
         batch_prefetch_rows(server);
-    if (server->call_count > 1)
+    if (flags & CMD_PATH)
         batch_prefetch_paths(server);
 }
 
@@ -296,7 +303,7 @@ static void batch_prefetch(struct server *server)
  * is loaded at the same time, not one after the other. */
 static void keys_ahead(struct server *server, const struct call *call)
 {
-    struct bytes key[PREFETCH_KEYS_MAX];
+    struct bytes key[AHEAD_KEYS_MAX];
     size_t count = 0;
     const struct call *end = server->call + server->call_count;
     for (const struct call *at = call + 1; at < end; at++) {
@@ -304,8 +311,7 @@ static void keys_ahead(struct server *server, const struct call *call)
         if (at->conn != call->conn || !at->cmd)
             continue;
         size_t found = cmd_keys(at->cmd, at->argv, at->argc, index, PREFETCH_CALL_KEYS_MAX);
-        for (size_t i = 0; i < found && i < PREFETCH_CALL_KEYS_MAX && count < PREFETCH_KEYS_MAX;
-             i++)
+        for (size_t i = 0; i < found && i < PREFETCH_CALL_KEYS_MAX && count < AHEAD_KEYS_MAX; i++)
             key[count++] = at->argv[index[i]];
     }
     if (count > 0)

@@ -171,6 +171,20 @@ static uint32_t slot_new(struct hot *hot, uint32_t prefix, uint32_t segment, boo
     return (uint32_t)at;
 }
 
+/* Where the space has no room for such a prefix, no key fits. */
+static void prefix_limits(struct hot_prefix *prefix, const struct store_space *space)
+{
+    size_t len = prefix->bytes.len;
+    prefix->key_len_min = 0;
+    prefix->key_len_max = STORE_GROUP_KEY_BYTES_MAX;
+    prefix->suffix_len_max = space->kind == SPACE_WHOLE ? 0 : STORE_SUFFIX_BYTES_MAX;
+    if (space->kind == SPACE_FIXED)
+        prefix->key_len_min = prefix->key_len_max = (size_t)space->fixed_bytes - len;
+    else if (space->kind == SPACE_LENGTH &&
+             len + STORE_GROUP_KEY_BYTES_MAX > STORE_LENGTH_KEY_BYTES_MAX)
+        prefix->key_len_max = (size_t)STORE_LENGTH_KEY_BYTES_MAX - len;
+}
+
 enum rc hot_prefix_add(struct hot *hot, uint8_t space, struct bytes prefix, uint32_t *ret_prefix,
                        struct err *err)
 {
@@ -198,6 +212,7 @@ enum rc hot_prefix_add(struct hot *hot, uint8_t space, struct bytes prefix, uint
     uint32_t handle = (uint32_t)hot->prefix_count++;
     hot->prefix[handle] = (struct hot_prefix){
         .space = space, .bytes = bytes_of(mem_dup(prefix.ptr, prefix.len), prefix.len)};
+    prefix_limits(&hot->prefix[handle], &hot->spaces->space[space]);
     hot->prefix[handle].slot = slot_new(hot, handle, 0, false);
     *ret_prefix = handle;
     return RC_OK;
@@ -280,13 +295,30 @@ struct hot_row *hot_row_find(const struct hot *hot, uint32_t slot, struct bytes 
     return table_find(&hot->table, hash, &wanted, NULL);
 }
 
+/* The row, if it is one of the next `looks` that are likely to be asked for. */
+static inline struct hot_row *row_ahead(struct hot *hot, uint32_t slot, struct bytes key,
+                                        uint32_t looks)
+{
+    for (uint32_t i = hot->ahead_next; i < hot->ahead_count && looks > 0; i++, looks--) {
+        struct hot_row *row = hot->ahead[i];
+        if (hot_head_slot(&row->head) == slot && bytes_eq(hot_row_key(row), key)) {
+            hot->ahead_next = i + 1;
+            return row;
+        }
+    }
+    return NULL;
+}
+
 struct hot_row *hot_row_get(struct hot *hot, uint32_t slot, struct bytes key)
 {
-    struct hot_row *row = hot_row_seen(hot, slot, key);
-    if (row)
-        return row;
-    row = hot_row_find(hot, slot, key, hot_hash(hot, slot, key));
-    if (row) {
+    struct hot_row *row = row_ahead(hot, slot, key, 1);
+    if (!row)
+        row = hot_row_seen(hot, slot, key);
+    if (!row)
+        row = row_ahead(hot, slot, key, HOT_AHEAD_LOOKS);
+    if (!row)
+        row = hot_row_find(hot, slot, key, hot_hash(hot, slot, key));
+    if (row && hot->seen_row[0] != row && hot->seen_row[1] != row) {
         hot->seen_row[hot->seen_row_next] = row;
         hot->seen_row_next ^= 1;
     }
@@ -296,8 +328,8 @@ struct hot_row *hot_row_get(struct hot *hot, uint32_t slot, struct bytes key)
 void hot_row_rewrite(struct hot *hot, struct hot_row *row, struct bytes value, uint32_t segment)
 {
     ASSERT((row->value_bits & (HOT_ROW_LEN | HOT_ROW_TOMB)) == value.len);
-    if (value.len) /* it may be the row's own */
-        memmove(row->bytes + hot_head_key_len(&row->head), value.ptr, value.len);
+    /* It may be the row's own. */
+    bytes_move(row->bytes + hot_head_key_len(&row->head), value.ptr, value.len);
     row->value_bits |= HOT_ROW_REF;
     if (segment <= row->head.segment)
         return;
@@ -336,6 +368,9 @@ struct hot_row *hot_row_swap(struct hot *hot, struct hot_row *row, uint64_t hash
         for (size_t i = 0; i < HOT_SEEN; i++)
             if (hot->seen_row[i] == old)
                 hot->seen_row[i] = row;
+        for (uint32_t i = hot->ahead_next; i < hot->ahead_count; i++)
+            if (hot->ahead[i] == old)
+                hot->ahead[i] = row;
         return old;
     }
     table_insert(&hot->table, hash, row);
@@ -357,6 +392,7 @@ static void entry_unhang(struct hot *hot, struct hot_head *head, uint64_t hash)
         if ((void *)hot->seen_group[i] == head)
             hot->seen_group[i] = NULL;
     }
+    hot->ahead_count = 0;
     struct hot_slot *slot = &hot->slot[wanted.slot];
     slot->entry_count--;
     if (slot->dead) {

@@ -66,6 +66,8 @@ struct hot_slot {
 struct hot_prefix { /* what a handle means */
     uint8_t space;
     uint32_t slot;
+    /* Of the rest of a group key, and of suffixes: what its space and the limits allow. */
+    size_t key_len_min, key_len_max, suffix_len_max;
     struct bytes bytes; /* owned */
 };
 
@@ -75,7 +77,7 @@ struct hot_pin {
     struct bytes low, high; /* borrowed from a load */
 };
 
-enum { HOT_SEEN = 2 };
+enum { HOT_SEEN = 2, HOT_AHEAD_MAX = 32, HOT_AHEAD_LOOKS = 3 };
 
 struct hot {
     struct table table;
@@ -91,8 +93,12 @@ struct hot {
     struct hot_row *seen_row[HOT_SEEN];
     struct hot_group *seen_group[HOT_SEEN];
     uint8_t seen_row_next, seen_group_next; /* the older ones */
-    uint64_t dead_count;                    /* entries of dead slots */
-    struct tree *dead_tree;                 /* of dropped groups: freed in small steps */
+    /* Likely to be asked for next, in this order, and still in the table: then nobody searches it.
+     * Only their hashes were looked at: one may be another row, or a group. */
+    struct hot_row *ahead[HOT_AHEAD_MAX];
+    uint32_t ahead_next, ahead_count;
+    uint64_t dead_count;    /* entries of dead slots */
+    struct tree *dead_tree; /* of dropped groups: freed in small steps */
     size_t dead_tree_count, dead_tree_cap;
     /* CLOCK */
     uint64_t hand;
@@ -177,8 +183,8 @@ struct hot_row *hot_row_get(struct hot *hot, uint32_t slot, struct bytes key);
 /* The row, if it is one of those asked for last; else NULL, whatever the table has. */
 static inline struct hot_row *hot_row_seen(const struct hot *hot, uint32_t slot, struct bytes key)
 {
-    for (size_t i = 0; i < HOT_SEEN; i++) {
-        struct hot_row *row = hot->seen_row[i];
+    for (unsigned i = 1; i <= HOT_SEEN; i++) { /* the newest one first */
+        struct hot_row *row = hot->seen_row[hot->seen_row_next ^ (i & 1)];
         if (row && hot_head_slot(&row->head) == slot && bytes_eq(hot_row_key(row), key))
             return row;
     }

@@ -108,8 +108,7 @@ static inline uint8_t *number_put(uint8_t *at, uint64_t value)
 
 static inline uint8_t *bytes_put(uint8_t *at, struct bytes bytes)
 {
-    if (bytes.len)
-        memcpy(at, bytes.ptr, bytes.len);
+    bytes_move(at, bytes.ptr, bytes.len);
     return at + bytes.len;
 }
 
@@ -129,9 +128,11 @@ static inline bool group_is_at(const struct record_writer *writer, size_t offset
         return false;
     if (len != prefix.len + rest.len)
         return false;
-    /* Most keys of a turn differ in the rest. */
-    return (rest.len == 0 || memcmp(at + prefix.len, rest.ptr, rest.len) == 0) &&
-           (prefix.len == 0 || memcmp(at, prefix.ptr, prefix.len) == 0);
+    /* Most keys of a turn differ at their ends. */
+    if (rest.len >= 8 && bytes_word(at + len - 8, 8) != bytes_word(rest.ptr + rest.len - 8, 8))
+        return false;
+    return bytes_eq_at(at + prefix.len, rest.ptr, rest.len) &&
+           bytes_eq_at(at, prefix.ptr, prefix.len);
 }
 
 static bool kind_shares_group(enum record_kind kind)

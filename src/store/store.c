@@ -26,10 +26,10 @@ static uint32_t slot_of(const struct store *store, uint32_t prefix)
 
 /* ---- arguments ---- */
 
-static enum rc group_check(const struct store *store, struct store_group group, struct bytes suffix,
+/* What is wrong with a group key or a suffix. */
+static enum rc group_error(const struct store *store, struct store_group group, struct bytes suffix,
                            struct err *err)
 {
-    ASSERT(group.prefix < store->hot.prefix_count);
     const struct store_space *space = space_of(store, group.prefix);
     size_t len = store->hot.prefix[group.prefix].bytes.len + group.key.len;
     if (group.key.len > STORE_GROUP_KEY_BYTES_MAX)
@@ -38,25 +38,24 @@ static enum rc group_check(const struct store *store, struct store_group group, 
     if (suffix.len > STORE_SUFFIX_BYTES_MAX)
         return err_set(err, RC_TOO_BIG, "an element of %zu bytes is over the limit of %d",
                        suffix.len, STORE_SUFFIX_BYTES_MAX);
-    switch (space->kind) {
-    case SPACE_WHOLE:
-        if (suffix.len > 0)
-            return err_set(err, RC_INVALID, "rows of space \"%s\" have no suffix", space->name);
-        break;
-    case SPACE_FIXED:
-        if (len != space->fixed_bytes)
-            return err_set(err, RC_INVALID, "a group key of space \"%s\" has %u bytes, not %zu",
-                           space->name, space->fixed_bytes, len);
-        break;
-    case SPACE_LENGTH:
-        if (len > STORE_LENGTH_KEY_BYTES_MAX)
-            return err_set(err, RC_TOO_BIG, "a group key of space \"%s\" has %zu bytes, over %d",
-                           space->name, len, STORE_LENGTH_KEY_BYTES_MAX);
-        break;
-    case SPACE_NONE:
-        ASSERT(false);
-    }
-    return RC_OK;
+    if (space->kind == SPACE_WHOLE)
+        return err_set(err, RC_INVALID, "rows of space \"%s\" have no suffix", space->name);
+    if (space->kind == SPACE_FIXED)
+        return err_set(err, RC_INVALID, "a group key of space \"%s\" has %u bytes, not %zu",
+                       space->name, space->fixed_bytes, len);
+    return err_set(err, RC_TOO_BIG, "a group key of space \"%s\" has %zu bytes, over %d",
+                   space->name, len, STORE_LENGTH_KEY_BYTES_MAX);
+}
+
+static inline enum rc group_check(const struct store *store, struct store_group group,
+                                  struct bytes suffix, struct err *err)
+{
+    ASSERT(group.prefix < store->hot.prefix_count);
+    const struct hot_prefix *prefix = &store->hot.prefix[group.prefix];
+    if (LIKELY(group.key.len >= prefix->key_len_min && group.key.len <= prefix->key_len_max &&
+               suffix.len <= prefix->suffix_len_max))
+        return RC_OK;
+    return group_error(store, group, suffix, err);
 }
 
 /* Whether the open commit can take changes at all. */
@@ -388,15 +387,9 @@ static bool row_rewrite(struct store *store, uint32_t slot, struct bytes key, st
     return true;
 }
 
-enum rc store__row_put(struct store *store, uint32_t prefix, struct bytes key, struct bytes value,
-                       bool tomb, struct err *err)
+static enum rc row_put_packed(struct store *store, uint32_t prefix, struct bytes key,
+                              struct bytes packed, bool tomb, struct err *err)
 {
-    struct bytes packed = value;
-    if (!tomb) {
-        enum rc rc = value_pack(store, prefix, key, bytes_of("", 0), value, &packed, err);
-        if (rc != RC_OK)
-            return rc;
-    }
     uint32_t slot = slot_of(store, prefix);
     if (!tomb && row_rewrite(store, slot, key, packed))
         return RC_OK;
@@ -408,6 +401,16 @@ enum rc store__row_put(struct store *store, uint32_t prefix, struct bytes key, s
     undo->as.row.new = row;
     undo->as.row.old = hot_row_swap(&store->hot, row, hot_hash(&store->hot, slot, key));
     return RC_OK;
+}
+
+enum rc store__row_put(struct store *store, uint32_t prefix, struct bytes key, struct bytes value,
+                       bool tomb, struct err *err)
+{
+    struct bytes packed = value;
+    enum rc rc = RC_OK;
+    if (!tomb)
+        rc = value_pack(store, prefix, key, bytes_of("", 0), value, &packed, err);
+    return rc == RC_OK ? row_put_packed(store, prefix, key, packed, tomb, err) : rc;
 }
 
 static void tree_undo_add(struct store *store, struct hot_group *group, size_t offset,
@@ -552,6 +555,22 @@ enum rc store_put(struct store *store, struct store_group group, struct bytes su
     if (rc != RC_OK)
         return rc;
     return put_at(store, group, suffix, value, row_sought(store, group, suffix), err);
+}
+
+enum rc store_put_packed(struct store *store, struct store_group group, struct bytes value,
+                         struct bytes packed, struct err *err)
+{
+    struct record_place mark;
+    ASSERT(space_of(store, group.prefix)->kind == SPACE_WHOLE);
+    enum rc rc = put_check(store, group, bytes_of("", 0), value, err);
+    if (rc == RC_OK)
+        rc = record_change(store, RECORD_PUT, group, bytes_of("", 0), value, &mark, err);
+    if (rc != RC_OK)
+        return rc;
+    rc = row_put_packed(store, group.prefix, group.key, packed, false, err);
+    if (rc != RC_OK)
+        record_cut(&store->writer, mark);
+    return rc;
 }
 
 enum rc store_put_tell(struct store *store, struct store_group group, struct bytes suffix,

@@ -112,9 +112,20 @@ void store_sync_ask(struct store *store); /* a sync soon, whatever the durabilit
 
 /* ---- rows ---- */
 
-/* These groups (SPACE_WHOLE: rows) will be needed in a moment: starts bringing what is hot of them
- * into the processor's cache, all at once, where reads would meet its misses one after the other.
- * Pays from two keys on. Changes nothing, answers nothing; at any time. */
+/* Groups (SPACE_WHOLE: rows) that will be needed in a moment are brought into the processor's cache
+ * all at once, where reads would meet its misses one after the other. store_ahead_add() asks for a
+ * group's place in the table, store_ahead_bring() for the groups themselves, and empties the list:
+ * work between the two hides the first wait. Who asks for them in this order does not search them
+ * again. Pays from two keys on. Changes nothing, answers nothing; at any time. */
+enum { STORE_AHEAD_MAX = 128 };
+struct store_ahead {
+    size_t count; /* 0 at first; what there is no room for is left out */
+    uint32_t prefix[STORE_AHEAD_MAX];
+    uint64_t hash[STORE_AHEAD_MAX];
+};
+void store_ahead_add(struct store *store, struct store_ahead *ahead, struct store_group group);
+void store_ahead_bring(struct store *store, struct store_ahead *ahead);
+/* Both, of groups that are known already. */
 void store_prefetch(struct store *store, const struct store_group *group, size_t count);
 /* The same for single rows of groups. */
 struct store_row {
@@ -142,7 +153,11 @@ enum rc store_get_packed(struct store *store, struct store_group group, struct b
 /* Blind: does not need to know what is there. RC_FULL, RC_READONLY, RC_TOO_BIG, RC_NOMEM. */
 enum rc store_put(struct store *store, struct store_group group, struct bytes suffix,
                   struct bytes value, struct err *err) NODISCARD;
-/* The same for a row of a group, and whether there was none before: one search where a get and a
+/* The same for a row of a SPACE_WHOLE space whose packed form is known: what the space's pack()
+ * makes of the value, with or without a call. */
+enum rc store_put_packed(struct store *store, struct store_group group, struct bytes value,
+                         struct bytes packed, struct err *err) NODISCARD;
+/* store_put() of a row of a group, and whether there was none before: one search where a get and a
  * put make two. RC_COLD: nothing was put. */
 enum rc store_put_tell(struct store *store, struct store_group group, struct bytes suffix,
                        struct bytes value, bool *ret_new, struct err *err) NODISCARD;

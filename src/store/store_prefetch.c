@@ -16,14 +16,6 @@ enum {
     BLOCK_LINES = 4, /* a small block, or the directory of a larger one */
 };
 
-static bool any_entry(const void *entry, const void *key, void *arg)
-{
-    (void)entry;
-    (void)key;
-    (void)arg;
-    return true;
-}
-
 static void lines_prefetch(const void *from, size_t count)
 {
     for (size_t i = 0; i < count; i++)
@@ -41,41 +33,63 @@ static void root_prefetch(const struct hot *hot, const struct hot_head *head)
         lines_prefetch(tree->root, BLOCK_LINES);
 }
 
-/* `any` is the hot tier's table, except that every entry is equal to every key. */
-static void keys_prefetch(const struct hot *hot, const struct table *any,
-                          const struct store_group *group, size_t count)
+void store_ahead_add(struct store *store, struct store_ahead *ahead, struct store_group group)
 {
-    uint64_t hash[STEP_KEYS];
-    const struct hot_head *root_of[STEP_KEYS];
-    size_t root_count = 0;
+    const struct hot *hot = &store->hot;
+    ASSERT(group.prefix < hot->prefix_count);
+    if (ahead->count == STORE_AHEAD_MAX || group.key.len > STORE_GROUP_KEY_BYTES_MAX)
+        return; /* there is no such key */
+    uint64_t hash = hot_hash(hot, hot->prefix[group.prefix].slot, group.key);
+    table_prefetch(&hot->table, hash);
+    ahead->hash[ahead->count] = hash;
+    ahead->prefix[ahead->count++] = group.prefix;
+}
 
+/* Entries in the overflow of their bucket come one step later than the others. */
+static void step_bring(struct hot *hot, const uint32_t *prefix, const uint64_t *hash, size_t count)
+{
+    struct hot_head *head[STEP_KEYS];
+    bool more[STEP_KEYS];
     for (size_t i = 0; i < count; i++) {
-        ASSERT(group[i].prefix < hot->prefix_count);
-        struct bytes key = group[i].key;
-        if (UNLIKELY(key.len > STORE_GROUP_KEY_BYTES_MAX))
-            key.len = 0; /* there is no such key; no time is spent on its hash */
-        hash[i] = hot_hash(hot, hot->prefix[group[i].prefix].slot, key);
-        table_prefetch(any, hash[i]);
+        head[i] = table_guess(&hot->table, hash[i], &more[i]);
+        if (head[i])
+            lines_prefetch(head[i], ROW_LINES);
     }
     for (size_t i = 0; i < count; i++) {
-        const struct hot_head *head = table_find(any, hash[i], NULL, NULL);
-        if (!head)
+        if (UNLIKELY(more[i]))
+            head[i] = table_guess_more(&hot->table, hash[i]);
+        if (UNLIKELY(more[i]) && head[i])
+            lines_prefetch(head[i], ROW_LINES);
+    }
+    for (size_t i = 0; i < count; i++) {
+        if (!head[i])
             continue;
-        lines_prefetch(head, ROW_LINES);
-        if (!hot_slot_whole(hot, hot->prefix[group[i].prefix].slot))
-            root_of[root_count++] = head;
+        if (!hot_slot_whole(hot, hot->prefix[prefix[i]].slot))
+            root_prefetch(hot, head[i]);
+        else if (hot->ahead_count < HOT_AHEAD_MAX)
+            hot->ahead[hot->ahead_count++] = (struct hot_row *)head[i];
     }
-    for (size_t i = 0; i < root_count; i++)
-        root_prefetch(hot, root_of[i]);
+}
+
+void store_ahead_bring(struct store *store, struct store_ahead *ahead)
+{
+    struct hot *hot = &store->hot;
+    hot->ahead_next = hot->ahead_count = 0;
+    for (size_t at = 0; at < ahead->count; at += STEP_KEYS)
+        step_bring(hot, ahead->prefix + at, ahead->hash + at,
+                   ahead->count - at < STEP_KEYS ? ahead->count - at : STEP_KEYS);
+    ahead->count = 0;
 }
 
 void store_prefetch(struct store *store, const struct store_group *group, size_t count)
 {
-    struct table any = store->hot.table; /* shares the buckets, which are only read */
-    any.eq = any_entry;
-    for (size_t at = 0; at < count; at += STEP_KEYS)
-        keys_prefetch(&store->hot, &any, group + at,
-                      count - at < STEP_KEYS ? count - at : STEP_KEYS);
+    struct store_ahead ahead;
+    for (size_t at = 0; at < count;) {
+        ahead.count = 0;
+        for (; at < count && ahead.count < STEP_KEYS; at++)
+            store_ahead_add(store, &ahead, group[at]);
+        store_ahead_bring(store, &ahead);
+    }
 }
 
 /* ---- rows of groups ---- */
@@ -208,7 +222,9 @@ bool store_peek(struct store *store, struct store_group group, struct bytes *ret
     struct hot *hot = &store->hot;
     if (group.key.len > STORE_GROUP_KEY_BYTES_MAX)
         return false;
+    uint32_t next = hot->ahead_next; /* who asks comes again */
     const struct hot_row *row = hot_row_get(hot, hot->prefix[group.prefix].slot, group.key);
+    hot->ahead_next = next;
     if (!row || row->value_bits & HOT_ROW_TOMB)
         return false;
     *ret_packed = hot_row_value(row);

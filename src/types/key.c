@@ -250,17 +250,22 @@ enum rc key_replace(struct key *key, uint8_t type, struct err *err)
 
 /* ---- saving ---- */
 
+/* The row and its packed form stand one after the other in kv->row. */
 enum rc key_meta_put(struct ns *ns, struct bytes name, const struct meta *meta, struct bytes extra,
                      struct err *err)
 {
     struct kv *kv = ns->kv;
-    uint8_t head[META_HEAD_BYTES];
-    meta_head_put(head, meta);
     buf_cut(&kv->row, 0);
-    if (!buf_reserve(&kv->row, sizeof head + extra.len) || !buf_add(&kv->row, head, sizeof head) ||
-        !buf_add_bytes(&kv->row, extra))
+    if (!buf_reserve(&kv->row, META_HEAD_BYTES + META_PACKED_HEAD_BYTES_MAX + 2 * extra.len))
         return err_set(err, RC_NOMEM, "could not allocate %zu bytes for a value", extra.len);
-    enum rc rc = store_put(kv->store, meta_group(ns, name), BYTES(""), buf_bytes(&kv->row), err);
+    uint8_t *value = kv->row.ptr, *packed = value + META_HEAD_BYTES + extra.len;
+    meta_head_put(value, meta);
+    bytes_move(value + META_HEAD_BYTES, extra.ptr, extra.len);
+    size_t head_len = meta_packed_head_put(packed, meta);
+    bytes_move(packed + head_len, extra.ptr, extra.len);
+    enum rc rc = store_put_packed(kv->store, meta_group(ns, name),
+                                  bytes_of(value, META_HEAD_BYTES + extra.len),
+                                  bytes_of(packed, head_len + extra.len), err);
     if (UNLIKELY(kv->row.cap > ROW_KEPT_BYTES))
         buf_shrink(&kv->row, ROW_KEPT_BYTES);
     return rc;

@@ -61,49 +61,53 @@ static int packed_type(uint8_t type)
     return -1;
 }
 
+size_t meta_packed_head_put(uint8_t to[META_PACKED_HEAD_BYTES_MAX], const struct meta *meta)
+{
+    uint8_t *at = to + 1;
+    int type = packed_type(meta->type);
+    ASSERT(type >= 0);
+    uint8_t bits = (uint8_t)type;
+    memcpy(at, meta->id, ID_FRONT_BYTES);
+    at += ID_FRONT_BYTES;
+    if (UNLIKELY(meta->create_s > UINT32_MAX)) {
+        bits |= PACKED_CREATE8;
+        be64_put(at, meta->create_s);
+        at += 8;
+    } else {
+        be32_put(at, (uint32_t)meta->create_s);
+        at += 4;
+    }
+    if (be32_get(meta->id + ID_FRONT_BYTES) != 0) {
+        bits |= PACKED_ORDINAL;
+        memcpy(at, meta->id + ID_FRONT_BYTES, 4);
+        at += 4;
+    }
+    if (meta->expire_ms != 0) {
+        bits |= PACKED_EXPIRE;
+        be64_put(at, meta->expire_ms);
+        at += 8;
+    }
+    if (meta->count != 0) {
+        bits |= PACKED_COUNT;
+        be64_put(at, meta->count);
+        at += 8;
+    }
+    *to = bits;
+    return (size_t)(at - to);
+}
+
 enum space_packed meta_pack(struct bytes group, struct bytes suffix, struct bytes value,
                             struct buf *to)
 {
     struct meta meta;
+    uint8_t head[META_PACKED_HEAD_BYTES_MAX];
     (void)group;
     (void)suffix;
-    if (!buf_reserve(to, value.len + 1))
-        return SPACE_PACKED_FULL;
-    uint8_t *at = to->ptr + to->len;
-    int type = value.len > 0 ? packed_type(value.ptr[0]) : -1;
-    if (type < 0 || meta_decode(value, &meta, NULL) != RC_OK) {
-        uint8_t as_it_is = PACKED_AS_IT_IS;
-        return space_packed(buf_add(to, &as_it_is, 1) && buf_add_bytes(to, value));
-    }
-    uint8_t *bits = at++;
-    *bits = (uint8_t)type;
-    memcpy(at, meta.id, ID_FRONT_BYTES);
-    at += ID_FRONT_BYTES;
-    if (meta.create_s > UINT32_MAX) {
-        *bits |= PACKED_CREATE8;
-        be64_put(at, meta.create_s);
-        at += 8;
-    } else {
-        be32_put(at, (uint32_t)meta.create_s);
-        at += 4;
-    }
-    if (be32_get(meta.id + ID_FRONT_BYTES) != 0) {
-        *bits |= PACKED_ORDINAL;
-        memcpy(at, meta.id + ID_FRONT_BYTES, 4);
-        at += 4;
-    }
-    if (meta.expire_ms != 0) {
-        *bits |= PACKED_EXPIRE;
-        be64_put(at, meta.expire_ms);
-        at += 8;
-    }
-    if (meta.count != 0) {
-        *bits |= PACKED_COUNT;
-        be64_put(at, meta.count);
-        at += 8;
-    }
-    to->len = (size_t)(at - to->ptr);
-    return space_packed(buf_add_bytes(to, meta.extra));
+    if (meta_decode(value, &meta, NULL) == RC_OK)
+        return space_packed(buf_add(to, head, meta_packed_head_put(head, &meta)) &&
+                            buf_add_bytes(to, meta.extra));
+    uint8_t as_it_is = PACKED_AS_IT_IS;
+    return space_packed(buf_add(to, &as_it_is, 1) && buf_add_bytes(to, value));
 }
 
 /* Only what meta_pack() made comes here: lengths need no check. */

@@ -39,6 +39,7 @@ enum type_tag { /* on disk: append, never renumber */
 enum {
     KEY_ID_BYTES = 16,
     META_HEAD_BYTES = 41,
+    META_PACKED_HEAD_BYTES_MAX = 41,
     KEY_BYTES_MAX = STORE_GROUP_KEY_BYTES_MAX,
     NS_NAME_BYTES_MAX = 64,
 };
@@ -64,6 +65,8 @@ enum space_packed meta_pack(struct bytes group, struct bytes suffix, struct byte
                             struct buf *to);
 enum space_packed meta_unpack(struct bytes group, struct bytes suffix, struct bytes packed,
                               struct buf *to);
+/* What meta_pack() puts before extra; returns its length. */
+size_t meta_packed_head_put(uint8_t to[META_PACKED_HEAD_BYTES_MAX], const struct meta *meta);
 /* meta_decode() of what meta_pack() made. */
 enum rc meta_decode_packed(struct bytes packed, struct meta *ret_meta, struct err *err) NODISCARD;
 const char *type_name(uint8_t type); /* as TYPE answers; NULL: unknown */

@@ -45,3 +45,19 @@ TEST(a_difference_in_any_byte_of_any_length_is_seen)
         }
     }
 }
+
+TEST(a_move_takes_any_length_to_any_place_near_it)
+{
+    enum { LEN_MAX = 48, ROOM = 3 * LEN_MAX };
+    for (size_t len = 0; len <= LEN_MAX; len++) {
+        for (size_t to = 0; to + len <= ROOM; to++) {
+            uint8_t moved[ROOM], expected[ROOM];
+            for (size_t i = 0; i < ROOM; i++)
+                moved[i] = expected[i] = (uint8_t)(i * 37);
+            memmove(expected + to, expected + LEN_MAX, len);
+            bytes_move(moved + to, moved + LEN_MAX, len);
+            ASSERT_BYTES(bytes_of(moved, ROOM), bytes_of(expected, ROOM));
+        }
+    }
+    bytes_move(NULL, NULL, 0);
+}

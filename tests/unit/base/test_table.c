@@ -252,3 +252,27 @@ TEST(a_scan_visits_what_stays_however_the_table_grows_and_shrinks)
     check_all(&fix);
     teardown(&fix);
 }
+
+TEST(a_guess_is_an_entry_with_the_same_tag_also_in_the_overflow)
+{
+    struct fixture fix;
+    size_t more_count = 0;
+    setup(&fix, 3000); /* in the middle of a doubling: some buckets are full */
+    for (size_t i = 0; i < fix.count; i++)
+        add(&fix, i);
+    fix.eq_count = 0;
+    for (size_t i = 0; i < fix.count; i++) {
+        bool more = false;
+        uint64_t hash = fix.item[i].hash;
+        const struct item *found = table_guess(&fix.table, hash, &more);
+        ASSERT_EQ(found == NULL, more); /* it is there */
+        if (more)
+            found = table_guess_more(&fix.table, hash);
+        more_count += more;
+        ASSERT_TRUE(found != NULL);
+        ASSERT_EQ(found->hash >> 48, hash >> 48);
+    }
+    ASSERT_GT(more_count, 0);
+    ASSERT_EQ(fix.eq_count, 0);
+    teardown(&fix);
+}

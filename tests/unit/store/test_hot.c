@@ -113,6 +113,68 @@ TEST(a_row_is_found_by_slot_and_key)
     fix_done(&fix);
 }
 
+static struct hot_row *row_get(struct fix *fix, const char *key)
+{
+    return hot_row_get(&fix->hot, slot_of(fix, fix->meta), text(key));
+}
+
+/* As a prefetch of these keys, one letter each, leaves it. */
+static void rows_ahead(struct fix *fix, const char *keys)
+{
+    fix->hot.ahead_next = fix->hot.ahead_count = 0;
+    for (; *keys; keys++)
+        fix->hot.ahead[fix->hot.ahead_count++] = row_find(fix, bytes_of(keys, 1));
+}
+
+TEST(rows_that_are_expected_are_found_in_their_order_and_others_all_the_same)
+{
+    struct fix fix;
+    fix_init(&fix);
+    for (const char *key = "abcdefgh"; *key; key++)
+        row_put(&fix, bytes_of(key, 1), "one", 1);
+    rows_ahead(&fix, "abcdefgh");
+    for (const char *asked = "abbxadchgfea"; *asked; asked++) {
+        char key[2] = {*asked, 0};
+        ASSERT_EQ(row_get(&fix, key), row_find(&fix, text(key)));
+    }
+    fix_done(&fix);
+}
+
+TEST(an_expected_row_that_is_replaced_or_removed_is_not_found_as_it_was)
+{
+    struct fix fix;
+    fix_init(&fix);
+    for (const char *key = "abc"; *key; key++)
+        row_put(&fix, bytes_of(key, 1), "one", 1);
+    rows_ahead(&fix, "abc");
+    uint32_t slot = slot_of(&fix, fix.meta);
+    struct hot_row *row = hot_row_new(slot, text("b"), text("another"), false, 2);
+    struct hot_row *old = hot_row_swap(&fix.hot, row, hot_hash(&fix.hot, slot, text("b")));
+    ASSERT_EQ(row_get(&fix, "a"), row_find(&fix, text("a")));
+    ASSERT_EQ(row_get(&fix, "b"), row);
+    hot_row_free(old); /* its memory is there until here */
+    row = row_find(&fix, text("c"));
+    hot_row_remove(&fix.hot, row, hot_hash(&fix.hot, slot, text("c")));
+    ASSERT_TRUE(!row_get(&fix, "c"));
+    hot_row_free(row);
+    rows_ahead(&fix, "ab");
+    evict_all(&fix, 2);
+    ASSERT_TRUE(!row_get(&fix, "a"));
+    ASSERT_TRUE(!row_get(&fix, "b"));
+    fix_done(&fix);
+}
+
+TEST(an_expected_row_of_a_dropped_prefix_is_not_found)
+{
+    struct fix fix;
+    fix_init(&fix);
+    row_put(&fix, text("a"), "one", 1);
+    rows_ahead(&fix, "a");
+    hot_slot_release(&fix.hot, hot_prefix_drop(&fix.hot, fix.meta, 2));
+    ASSERT_TRUE(!row_get(&fix, "a"));
+    fix_done(&fix);
+}
+
 TEST(keys_up_to_their_limit_keep_their_length)
 {
     struct fix fix;

@@ -87,6 +87,10 @@ TEST(what_is_packed_comes_back_and_is_read_without_unpacking)
         ASSERT_EQ(direct.expire_ms, meta.expire_ms);
         ASSERT_EQ(memcmp(direct.id, meta.id, sizeof meta.id), 0);
         ASSERT_BYTES(direct.extra, meta.extra);
+        uint8_t head[META_PACKED_HEAD_BYTES_MAX];
+        size_t head_len = meta_packed_head_put(head, &meta);
+        ASSERT_BYTES(bytes_of(form.ptr, head_len), bytes_of(head, head_len));
+        ASSERT_BYTES(bytes_from(form, head_len), meta.extra);
     }
     for (size_t len = 0; len < META_HEAD_BYTES; len++) {
         CLEANUP(buf_done) struct buf packed;
