@@ -13,7 +13,8 @@ enum {
     HEAD_BYTES = 8,
     LINE_BYTES = 64,
     OUT_PREFETCH_LINES = 4,    /* the processor sees that more are read */
-    ENTRIES_PREFETCH_MAX = 12, /* of the same head: digits leave ten */
+    ENTRIES_PREFETCH_MAX = 12, /* of the same head */
+    DIGITS = 4,                /* in a head */
     OUT_ENTRY_BYTES = sizeof(struct block_out *) + HEAD_BYTES,
     SLOT_OFFSET = 0xfff, /* bits of a slot: enough for BLOCK_BYTES_MAX */
     SLOT_FLAGS_SHIFT = 12,
@@ -203,6 +204,51 @@ static inline uint16_t head_after(struct bytes suffix, size_t skip)
     return (uint16_t)(suffix.len > skip ? suffix.ptr[skip] << 8 : 0);
 }
 
+/* Numbers are what suffixes mostly end with, and two digits tell a hundred of them apart: a block
+ * has more. So four bits a byte: 1 to 10 a digit, 0 behind the suffix's end and for what is below
+ * the digits, 11 for what is above them. No entry has such bytes (6): a search that has them ends
+ * there, and what follows them does not count. */
+static uint16_t digits_slowly(struct bytes rest)
+{
+    uint16_t head = 0;
+    size_t i = 0;
+    for (; i < DIGITS && i < rest.len && rest.ptr[i] >= '0' && rest.ptr[i] <= '9'; i++)
+        head = (uint16_t)(head << 4 | (rest.ptr[i] - '0' + 1));
+    if (i == DIGITS)
+        return head;
+    unsigned other = i == rest.len || rest.ptr[i] < '0' ? 0 : 11;
+    return (uint16_t)((head << 4 | other) << 4 * (DIGITS - 1 - i));
+}
+
+/* Each byte 0 to 9. */
+static inline bool are_digits(uint32_t four)
+{
+    return ((four | (four + 0x06060606)) & 0xf0f0f0f0) == 0;
+}
+
+static inline uint16_t digits_after(struct bytes suffix, size_t skip)
+{
+    uint32_t four = suffix.len >= skip + DIGITS ? be32_get(suffix.ptr + skip) ^ 0x30303030 : ~0u;
+    if (LIKELY(are_digits(four)))
+        return (uint16_t)(0x1111 + ((four >> 12 & 0xf000) | (four >> 8 & 0x0f00) |
+                                    (four >> 4 & 0x00f0) | (four & 0x000f)));
+    return suffix.len > skip ? digits_slowly(bytes_from(suffix, skip)) : 0;
+}
+
+/* Whether (6) allows this suffix. */
+static bool digits_fit(struct bytes suffix, size_t skip)
+{
+    for (size_t i = skip; i < suffix.len && i < skip + DIGITS; i++)
+        if (suffix.ptr[i] < '0' || suffix.ptr[i] > '9')
+            return false;
+    return true;
+}
+
+static inline uint16_t head_in(const struct block *block, struct bytes suffix)
+{
+    return block->digits ? digits_after(suffix, block->skip) : head_after(suffix, block->skip);
+}
+
 /* What the entry's suffix begins with, at least block->skip bytes of it: without touching a row
  * that is out of line, if it can be. */
 static inline struct bytes entry_beginning(const struct block *block, uint32_t index)
@@ -217,14 +263,18 @@ static inline struct bytes entry_beginning(const struct block *block, uint32_t i
     return bytes_of(out_get(at)->bytes, out_get(at)->suffix_len);
 }
 
-/* Makes (5) hold again for other shared bytes than before. */
-static void heads_set(struct block *block, size_t skip)
+/* Makes (5) and (6) hold again for other shared bytes than before; digits: what is about to be
+ * inserted allows them. */
+static void heads_set(struct block *block, size_t skip, bool digits)
 {
     block->skip = (uint8_t)(skip < BLOCK_SKIP_MAX ? skip : BLOCK_SKIP_MAX);
+    for (uint16_t i = 0; i < block->count && digits; i++)
+        digits = digits_fit(block_entry(block, i).suffix, block->skip);
+    block->digits = digits;
     for (uint16_t i = 0; i < block->count; i++) {
         uint32_t *slot = block_slot(block, i);
-        uint16_t head = head_after(block_entry(block, i).suffix, block->skip);
-        *slot = (*slot & ((1u << SLOT_HEAD_SHIFT) - 1)) | (uint32_t)head << SLOT_HEAD_SHIFT;
+        uint32_t head = head_in(block, block_entry(block, i).suffix);
+        *slot = (*slot & ((1u << SLOT_HEAD_SHIFT) - 1)) | head << SLOT_HEAD_SHIFT;
     }
 }
 
@@ -233,20 +283,22 @@ static void heads_renew(struct block *block)
 {
     struct bytes first = block_entry(block, 0).suffix;
     struct bytes last = block_entry(block, (uint16_t)(block->count - 1)).suffix;
-    heads_set(block, bytes_shared_len(first, last));
+    heads_set(block, bytes_shared_len(first, last), true);
 }
 
 /* Before this suffix comes to stand at index. */
 static void heads_admit(struct block *block, struct bytes suffix, uint16_t index)
 {
-    if (block->count == 0) {
-        heads_set(block, suffix.len);
-        return;
+    size_t skip = suffix.len < BLOCK_SKIP_MAX ? suffix.len : BLOCK_SKIP_MAX;
+    if (block->count > 0) {
+        struct bytes begins = entry_beginning(block, index ? index - 1u : 0);
+        struct bytes shared = bytes_of(begins.ptr, block->skip);
+        bool shares = LIKELY(bytes_start_with(suffix, shared));
+        skip = shares ? block->skip : bytes_shared_len(suffix, shared);
     }
-    struct bytes begins = entry_beginning(block, index ? index - 1u : 0);
-    struct bytes shared = bytes_of(begins.ptr, block->skip);
-    if (UNLIKELY(!bytes_start_with(suffix, shared)))
-        heads_set(block, bytes_shared_len(suffix, shared));
+    bool digits = digits_fit(suffix, skip);
+    if (UNLIKELY(block->count == 0 || skip != block->skip || (block->digits && !digits)))
+        heads_set(block, skip, digits);
 }
 
 /* ---- searching ---- */
@@ -352,14 +404,14 @@ uint16_t block_find_skip(const struct block *block, struct bytes suffix, size_t 
     *ret_exact = false;
     if (UNLIKELY(block->count == 0))
         return 0;
-    uint16_t head = head_after(suffix, block->skip);
+    uint16_t head = head_in(block, suffix);
     return find_from(block, suffix, skip, head, heads_find(block, head), ret_exact);
 }
 
 uint16_t block_find_hint(const struct block *block, struct bytes suffix, size_t skip, uint16_t hint,
                          bool *ret_exact)
 {
-    uint16_t head = head_after(suffix, block->skip);
+    uint16_t head = head_in(block, suffix);
     if (UNLIKELY(hint >= block->count || slot_head(block, hint) < head ||
                  (hint > 0 && slot_head(block, hint - 1u) >= head)))
         return block_find_skip(block, suffix, skip, ret_exact);
@@ -390,7 +442,7 @@ uint16_t block_find_end(const struct block *block, struct bytes suffix, bool *re
 uint16_t block_prefetch_entry(const struct block *block, struct bytes suffix)
 {
     ASSERT(block->count > 0); /* (1) */
-    uint16_t head = head_after(suffix, block->skip);
+    uint16_t head = head_in(block, suffix);
     uint32_t index = heads_find(block, head), last = index + ENTRIES_PREFETCH_MAX;
     const uint8_t *at = block_at(block, index < block->count ? index : index - 1);
     __builtin_prefetch(at);
@@ -462,6 +514,7 @@ static void block_rebuild(struct block **block, struct meter *meter, size_t more
     struct block *new = block_alloc(meter, old->segment, block_needed(old) + more);
     new->ref = old->ref;
     new->skip = old->skip;
+    new->digits = old->digits;
     if (old->garbage) {
         entries_append(new, old, 0, old->count);
     } else {
@@ -509,7 +562,7 @@ enum block_answer block_insert(struct block **block_ptr, struct meter *meter, ui
     uint32_t *slot = block_slot(block, index);
     memmove(slot + 1, slot, (size_t)(block->count - index) * sizeof *slot);
     block->heap = (uint16_t)(block->heap + len);
-    *slot = slot_of(block->heap, flags, head_after(own, block->skip));
+    *slot = slot_of(block->heap, flags, head_in(block, own));
     entry_put(block_base(block) + block->size - block->heap, flags, suffix, value, out);
     block->count++;
     if (!(flags & ENTRY_TOMB))
@@ -672,7 +725,8 @@ void block_check(const struct block *block)
         ASSERT((*block_slot(block, i) & SLOT_OFFSET) <= block->heap);
         ASSERT(entry_len(block, i) <= BLOCK_INLINE_MAX);
         ASSERT(entry.suffix.len >= block->skip);
-        ASSERT(slot_head(block, i) == head_after(entry.suffix, block->skip));
+        ASSERT(slot_head(block, i) == head_in(block, entry.suffix));
+        ASSERT(!block->digits || digits_fit(entry.suffix, block->skip));
         live += !(entry.flags & ENTRY_TOMB);
         if (i > 0)
             ASSERT(bytes_cmp(block_entry(block, (uint16_t)(i - 1)).suffix, entry.suffix) < 0);

@@ -6,7 +6,8 @@
  *   ..      ..    free
  *   ..size  ..    heap: entries, the newest first; holes are counted as garbage
  * Slot, a number of 32 bits:
- *   31..16  head: the two bytes of the suffix behind the first `skip`, filled up with zeros
+ *   31..16  head: the two bytes of the suffix behind the first `skip`, filled up with zeros; in a
+ *           block of digits four bits of each of the four bytes there
  *   14..12  flags (enum entry_flags)
  *   11..0   where the entry begins, counted from the block's end
  * Entry:
@@ -28,6 +29,8 @@
  *   (3) live counts the entries that are rows.
  *   (4) The heap's bytes are those of the entries and the garbage.
  *   (5) All suffixes begin with the same `skip` bytes; heads are what follows them, so they ascend.
+ *   (6) In a block of digits the four bytes behind those are digits in all suffixes, as far as they
+ *       are there.
  *
  * Ownership: a block owns its block_outs; an operation that returns one gives it away.
  * Threads: the executor. */
@@ -63,7 +66,8 @@ struct block {
     uint16_t live;
     uint16_t heap; /* bytes, garbage included */
     uint16_t garbage;
-    uint8_t ref; /* CLOCK */
+    uint8_t ref : 1;    /* CLOCK */
+    uint8_t digits : 1; /* (6) */
     uint8_t skip;
 };
 _Static_assert(sizeof(struct block) == 16, "drawn above");

@@ -388,6 +388,71 @@ TEST(a_search_by_heads_finds_what_looking_at_every_suffix_finds)
     }
 }
 
+/* Digits behind "id:", of changing length; one in `strange` has something else among them. */
+static struct bytes digits_suffix(struct rand *rand, uint32_t strange, uint8_t to[16])
+{
+    static const uint8_t others[] = {0, ' ', '/', ':', 'a', 0xff};
+    size_t len = 3 + rand_below(rand, 7);
+    memcpy(to, "id:", 3);
+    for (size_t i = 3; i < len; i++)
+        to[i] = (uint8_t)('0' + rand_below(rand, 10));
+    if (rand_below(rand, strange) == 0)
+        to[rand_below(rand, 10)] = others[rand_below(rand, sizeof others)];
+    return bytes_of(to, len);
+}
+
+TEST(a_search_in_a_block_of_digits_finds_what_looking_at_every_suffix_finds)
+{
+    struct rand rand;
+    int digits_count = 0, change_count = 0;
+    rand_init_seed(&rand, 8);
+    for (uint32_t round = 0; round < 60; round++) {
+        struct fix fix;
+        fix_init(&fix);
+        for (int i = 0; i < 400; i++) {
+            uint8_t bytes[16];
+            bool exact, wanted_exact, before = fix.block->digits;
+            struct bytes suffix = digits_suffix(&rand, 4, bytes); /* only looked for */
+            uint16_t wanted = find_plainly(fix.block, suffix, &wanted_exact);
+            ASSERT_EQ(block_find(fix.block, suffix, &exact), wanted);
+            ASSERT_EQ(exact, wanted_exact);
+            suffix = digits_suffix(&rand, 1 + round * 20, bytes);
+            wanted = find_plainly(fix.block, suffix, &wanted_exact);
+            ASSERT_EQ(block_find(fix.block, suffix, &exact), wanted);
+            ASSERT_EQ(exact, wanted_exact);
+            if (exact)
+                block_remove(&fix.block, &fix.meter, wanted, NULL);
+            else if (block_insert(&fix.block, &fix.meter, wanted, 0, suffix, bytes_of(zeros, 1),
+                                  NULL) == BLOCK_FULL)
+                block_free(block_split(&fix.block, &fix.meter, block_middle(fix.block)),
+                           &fix.meter);
+            block_check(fix.block);
+            digits_count += fix.block->count > 100 && fix.block->digits;
+            change_count += before && !fix.block->digits;
+        }
+        fix_done(&fix);
+    }
+    ASSERT_GT(digits_count, 1000);
+    ASSERT_GT(change_count, 20);
+}
+
+TEST(a_block_of_numbers_tells_them_apart_by_its_directory_alone)
+{
+    struct fix fix;
+    fix_init(&fix);
+    for (int i = 0; i < 150; i++) {
+        char suffix[16];
+        snprintf(suffix, sizeof suffix, "id:%04d", i * 60);
+        ASSERT_EQ(add(&fix, text(suffix), text(""), 0), BLOCK_OK);
+    }
+    for (uint16_t i = 0; i < 150; i++) {
+        char suffix[16];
+        snprintf(suffix, sizeof suffix, "id:%04d", i * 60);
+        ASSERT_EQ(block_prefetch_entry(fix.block, text(suffix)), i); /* not one before it */
+    }
+    fix_done(&fix);
+}
+
 TEST(suffixes_that_differ_by_zeros_at_their_end_are_told_apart)
 {
     static const uint8_t suffix[12] = {'k', 'e', 'y', ':', 'a'}; /* "key:a", "key:a\0", ... */
