@@ -32,8 +32,8 @@ enum {
     TABLE_CHUNK_BUCKETS = 512,
     TABLE_OVERFLOW_WORDS_MAX = 65535,
     TABLE_POINTER_BITS = 48,
-    /* Entries for two buckets: split above eleven, join below five. */
-    TABLE_SPLIT_LOAD = 11,
+    /* Entries for two buckets: split above thirteen, join below five. */
+    TABLE_SPLIT_LOAD = 13,
     TABLE_JOIN_LOAD = 5,
 };
 #define POINTER_MASK ((UINT64_C(1) << TABLE_POINTER_BITS) - 1)

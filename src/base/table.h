@@ -2,7 +2,7 @@
  *
  * Linear hashing: no operation ever moves more than one bucket, so there is no pause when the
  * table doubles. A bucket is one cache line: seven slots of (16 bits of hash, 48 bits of pointer)
- * and a link to its overflow. The average load is held near five and a half a bucket.
+ * and a link to its overflow. The average load is held near six and a half a bucket.
  *
  * The table does not own what it points to and does not know how to hash it: callers pass hashes,
  * and a callback re-hashes an entry when its bucket is split.
