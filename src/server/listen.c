@@ -15,7 +15,13 @@
 
 #include "base/banned.h"
 
-enum { ACCEPTS_A_TURN = 256 };
+enum {
+    ACCEPTS_A_TURN = 256,
+    /* Bytes that the kernel holds for a client before it may send them. What it holds beyond the
+     * client's window is sent when the client makes room, on the client's processor and time; what
+     * we hold is sent on ours. */
+    UNSENT_BYTES = 32 * 1024,
+};
 #define ACCEPT_PAUSE_NS UINT64_C(100000000)
 
 union address {
@@ -66,7 +72,9 @@ static void client_accept(struct server *server, int fd, const union address *ad
     }
     if (!is_unix) {
         const int on = 1, idle = (int)config->tcp_keepalive_s, every = idle / 3 > 0 ? idle / 3 : 1;
+        const int unsent = UNSENT_BYTES;
         (void)setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &on, sizeof on);
+        (void)setsockopt(fd, IPPROTO_TCP, TCP_NOTSENT_LOWAT, &unsent, sizeof unsent);
         if (idle > 0) {
             (void)setsockopt(fd, SOL_SOCKET, SO_KEEPALIVE, &on, sizeof on);
             (void)setsockopt(fd, IPPROTO_TCP, TCP_KEEPIDLE, &idle, sizeof idle);
