@@ -19,9 +19,9 @@
 #include "base/banned.h"
 
 enum {
-    CLIENTS_SLICE_NS = 200 * 1000, /* of a turn: then replies leave, as below */
+    CLIENTS_SLICE_NS = 400 * 1000, /* of a turn: then replies leave, as below */
     TURN_BYTES_MAX = 1 << 20,
-    TURN_CALLS_ENOUGH = 192, /* then replies leave: clients work while the next turn runs */
+    TURN_CALLS_ENOUGH = 384, /* then replies leave: clients work while the next turn runs */
     AHEAD_KEYS_MAX = 128,    /* of a connection whose command waits */
     PREFETCH_CALL_KEYS_MAX = 16,
     PREFETCH_MEMBER_BYTES_MAX = 64,

@@ -29,7 +29,7 @@ enum {
     OUT_SPARES_MAX = 8,
     BATCH_CALLS_A_CONN = 16,
     BATCH_ARGS_MAX = 1024, /* held without an allocation */
-    TURN_CALLS_MAX = 256,  /* noted; a batch more than a turn takes */
+    TURN_CALLS_MAX = 416,  /* noted; a batch more than a turn takes */
 };
 
 /* ---- effects: what a command does besides rows and its reply ---- */
