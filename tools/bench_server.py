@@ -8,7 +8,8 @@
 One line a figure: bench server.NAME VALUE UNIT. x is ours over Redis's: throughput is better when larger;
 cpu, memory, times are better when smaller. Beside it the ceiling: what the null server (tests/bench/null_server.c
 parses, stores nothing, answers +OK, or to LRANGE as many elements) reaches over Redis in the same rounds, because on
-few cores redis-benchmark is the other half of the test. Each run begins when both servers have come to rest: neither
+few cores redis-benchmark is the other half of the test. LRANGE is measured with two threads of redis-benchmark as well
+(_t2): one of them needs about as long to read such replies as Redis needs to make them. Each run begins when both servers have come to rest: neither
 is measured beside what the other does in the background. That work is counted, as cpu_rest. And it begins with free
 memory that is there: see memory_ready().
 """
@@ -37,7 +38,7 @@ EMPTIED = {"lpush": "mylist", "rpush": "mylist", "lpop": "mylist", "rpop": "myli
            "lrange_300": "mylist", "spop": "myset", "zpopmin": "myzset"}
 WANTED = {f"{test}_p1": 0.9 for test in TESTS} | {f"{test}_p16": 1.5 for test in TESTS}
 WANTED |= {"set_p16": 2.0, "get_p16": 2.0, "incr_p16": 2.0, "hset_p16": 2.0, "lrange_100_p16": 1.2,
-           "lrange_300_p16": 1.2, "zipf": 0.4}
+           "lrange_300_p16": 1.2, "lrange_100_p16_t2": 1.2, "lrange_300_p16_t2": 1.2, "zipf": 0.4}
 AT_MOST = {"cpu_p1": 1.0, "mem_keys": 0.8, "mem_hash": 0.8, "mem_zset": 0.8, "cold_p99": 3.0, "start": 1.0}
 START_SECONDS = 600
 PRCTL = ctypes.CDLL(None).prctl
@@ -216,10 +217,12 @@ class Bench:
 
     # -- redis-benchmark --------------------------------------------------------------------------
 
-    def benchmark(self, server, test, n, pipeline):
+    def benchmark(self, server, test, n, pipeline, threads=1):
         """Commands a second."""
         command = ["redis-benchmark", "-p", str(server.port), "-t", test, "-n", str(n), "-c", "50", "-d", "64",
                    "-r", "1000000", "-P", str(pipeline), "--csv"]
+        if threads > 1:
+            command += ["--threads", str(threads)]
         done = subprocess.run(command, capture_output=True, text=True, timeout=600)
         rows = list(csv.reader(done.stdout.splitlines()))
         rate = [float(row[1]) for row in rows[1:] if len(row) > 1 and matches(row[0], test)]
@@ -248,6 +251,8 @@ class Bench:
             begin = ours.cpu_seconds()
             for test in tests:
                 count += self.speed(test, pipeline, n, ours, redis, cpu)
+                if pipeline > 1 and test.startswith("lrange"):
+                    self.speed(test, pipeline, n, ours, redis, cpu, threads=2)
             if pipeline == 1 and count:
                 self.figure("cpu_p1", cpu[ours] / cpu[redis], "x",
                             f"{cpu[ours] / count * 1e6:.1f} us and {cpu[redis] / count * 1e6:.1f} us a command")
@@ -257,8 +262,9 @@ class Bench:
                             "a command, outside the measured runs: preparations, flush, compaction")
         self.drop(ours, redis)
 
-    def speed(self, test, pipeline, n, ours, redis, cpu):
+    def speed(self, test, pipeline, n, ours, redis, cpu, threads=1):
         """One test at one depth; adds to cpu, returns how many commands each server ran."""
+        name = f"{test}_p{pipeline}" + (f"_t{threads}" if threads > 1 else "")
         null = self.null(test).start()
         rates = {ours: [], redis: [], null: []}
         spent = {ours: 0.0, redis: 0.0, null: 0.0}
@@ -271,24 +277,23 @@ class Bench:
                     memory_ready()
                     self.rest((ours, redis))
                     before = server.cpu_seconds()
-                    rates[server].append(self.benchmark(server, test, size, pipeline))
+                    rates[server].append(self.benchmark(server, test, size, pipeline, threads))
                     spent[server] += server.cpu_seconds() - before
                     self.measured += server.cpu_seconds() - before if server is ours else 0
         except Missing as missing:
-            self.absent(f"{test}_p{pipeline}", str(missing))
+            self.absent(name, str(missing))
             return 0
         finally:
             self.drop(null)
-        self.speed_tell(test, pipeline, size, rates, spent)
+        self.speed_tell(name, size, rates, spent)
         if test.startswith("lrange"):
             return 0  # its preparation is inside redis-benchmark
         for server in cpu:
             cpu[server] += spent[server]
         return size * self.args.rounds
 
-    def speed_tell(self, test, pipeline, size, rates, spent):
+    def speed_tell(self, name, size, rates, spent):
         ours, redis, null = rates
-        name = f"{test}_p{pipeline}"
         ratio, ceiling = (statistics.median(a / b for a, b in zip(rates[server], rates[redis]))
                           for server in (ours, null))
         each = [spent[server] / (size * self.args.rounds) * 1e6 for server in (ours, redis)]
