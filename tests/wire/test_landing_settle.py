@@ -1,6 +1,8 @@
 """Entries that stand where nobody looks for them, and keys that stand where landing's own should."""
 import contextlib
+import ctypes
 import json
+import os
 import random
 import subprocess
 import threading
@@ -58,6 +60,14 @@ def all_stand_right(client, tables):
     return held
 
 
+def exchange(a, b):
+    """Two names change places, at once."""
+    at_cwd, rename_exchange = -100, 2
+    libc = ctypes.CDLL(None, use_errno=True)
+    done = libc.renameat2(at_cwd, bytes(a), at_cwd, bytes(b), rename_exchange)
+    assert done == 0, os.strerror(ctypes.get_errno())
+
+
 @contextlib.contextmanager
 def away(sink):
     """A directory cannot be opened as a database."""
@@ -69,11 +79,16 @@ def away(sink):
             part.rename(aside.with_name(aside.name + tail))
     sink.path.mkdir()
     yield
-    sink.path.rmdir()
-    for tail in tails:
+    for tail in tails[1:]:
         part = aside.with_name(aside.name + tail)
         if part.exists():
             part.rename(sink.path.with_name(sink.path.name + tail))
+    # At no moment there is nothing: the server, which tries again and again, would make a new one.
+    if aside.exists():
+        exchange(sink.path, aside)
+        aside.rmdir()
+    else:
+        sink.path.rmdir()
 
 
 def landed_on(server, sink):
