@@ -180,8 +180,7 @@ static void prefix_limits(struct hot_prefix *prefix, const struct store_space *s
     prefix->suffix_len_max = space->kind == SPACE_WHOLE ? 0 : STORE_SUFFIX_BYTES_MAX;
     if (space->kind == SPACE_FIXED)
         prefix->key_len_min = prefix->key_len_max = (size_t)space->fixed_bytes - len;
-    else if (space->kind == SPACE_LENGTH &&
-             len + STORE_GROUP_KEY_BYTES_MAX > STORE_LENGTH_KEY_BYTES_MAX)
+    else if (space->kind == SPACE_LENGTH)
         prefix->key_len_max = (size_t)STORE_LENGTH_KEY_BYTES_MAX - len;
 }
 
