@@ -34,7 +34,7 @@ enum {
     RESP_LINE_BYTES_MAX = 64 * 1024,        /* an inline command, or the line with a length */
     CONN_IN_BYTES_MAX = 1024 * 1024 * 1024, /* the largest request */
     CONN_REPLY_ONE_BYTES_MAX = 1024 * 1024 * 1024,
-    CONN_OUT_WAITING_BYTES = 1024 * 1024, /* not taken by a client: it is not served any more */
+    CONN_OUT_WAITING_BYTES = 8 * 1024 * 1024, /* not taken by a client: it is not served any more */
     MONITOR_FEED_BYTES_MAX = 64 * 1024 * 1024, /* of one turn */
     MULTI_BYTES_MAX = 512 * 1024 * 1024,       /* queued by one MULTI */
     EFFECTS_BYTES_MAX = 1024 * 1024 * 1024,    /* messages and events of one turn */

@@ -13,9 +13,9 @@
  *   56      8     pointer to the overflow in the low 48 bits, its word count above; 0: none
  *
  * The overflow is one array that grows by size classes and not a chain of buckets: in the middle of
- * a doubling the buckets not yet split hold eight entries on average, and chained lines would cost
- * two bytes an entry more. A hash is taken to be keyed (nobody can choose 65,535 entries that
- * meet in a bucket); an overflow beyond that stops the process. */
+ * a doubling the buckets not yet split hold more than seven entries on average, and chained lines
+ * would cost more bytes an entry. A hash is taken to be keyed (nobody can choose 65,535 entries
+ * that meet in a bucket); an overflow beyond that stops the process. */
 #include "base/table.h"
 
 #include <emmintrin.h>

@@ -1,7 +1,7 @@
 /* batch.c - commands that find everything in memory: parsed, prefetched, run in the turn.
  *
  * Up to 32 commands are parsed, from as many connections as have input; the cache lines of their
- * keys are asked for together; then they run one after another. Two cache misses a key cost more
+ * keys are asked for on the way; then they run one after another. Two cache misses a key cost more
  * than everything else a GET does, and this way they overlap.
  *
  * Each command is a commit of its own. One that cannot run to its end (cold, blocking, no room)
@@ -67,10 +67,11 @@ static void call_prefetch(struct server *server, const struct call *call)
     size_t key[PREFETCH_CALL_KEYS_MAX] = {1}, found = 1;
     if (!cmd || cmd->key_first == 0 || call->argc < 2)
         return;
-    if (call > server->call && call[-1].argc > 1 && is_same_key(call, call - 1) &&
-        cmd->key_last == 1)
+    bool one =
+        cmd->key_first == 1 && cmd->key_last == 1 && !cmd->key_numkeys && !(cmd->flags & CMD_STORE);
+    if (one && call > server->call && call[-1].argc > 1 && is_same_key(call, call - 1))
         return; /* many push to one list */
-    if (cmd->key_first != 1 || cmd->key_last != 1)
+    if (!one)
         found = cmd_keys(cmd, call->argv, call->argc, key, PREFETCH_CALL_KEYS_MAX);
     for (size_t i = 0; i < found && i < PREFETCH_CALL_KEYS_MAX; i++)
         store_ahead_add(server->store, &server->ahead,

@@ -171,6 +171,9 @@ static uint32_t slot_new(struct hot *hot, uint32_t prefix, uint32_t segment, boo
     return (uint32_t)at;
 }
 
+_Static_assert((int)STORE_PREFIX_BYTES_MAX <= (int)STORE_LENGTH_KEY_BYTES_MAX, "no limit wraps");
+_Static_assert(HOT_SEEN == 2, "the newest one and the other");
+
 /* Where the space has no room for such a prefix, no key fits. */
 static void prefix_limits(struct hot_prefix *prefix, const struct store_space *space)
 {

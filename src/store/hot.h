@@ -178,7 +178,7 @@ uint64_t hot_hash(const struct hot *hot, uint32_t slot, struct bytes key);
 
 /* ---- rows ---- */
 struct hot_row *hot_row_find(const struct hot *hot, uint32_t slot, struct bytes key, uint64_t hash);
-/* The same without a hash if it is the one that was asked for last. */
+/* The same without a hash if it was asked for lately, or is expected. */
 struct hot_row *hot_row_get(struct hot *hot, uint32_t slot, struct bytes key);
 /* The row, if it is one of those asked for last; else NULL, whatever the table has. */
 static inline struct hot_row *hot_row_seen(const struct hot *hot, uint32_t slot, struct bytes key)

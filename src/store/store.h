@@ -115,8 +115,9 @@ void store_sync_ask(struct store *store); /* a sync soon, whatever the durabilit
 /* Groups (SPACE_WHOLE: rows) that will be needed in a moment are brought into the processor's cache
  * all at once, where reads would meet its misses one after the other. store_ahead_add() asks for a
  * group's place in the table, store_ahead_bring() for the groups themselves, and empties the list:
- * work between the two hides the first wait. Who asks for them in this order does not search them
- * again. Pays from two keys on. Changes nothing, answers nothing; at any time. */
+ * work between the two hides the first wait. Who asks for the first rows in this order does not
+ * search them. Pays from two keys on. Changes no row and no figure, answers nothing; at any time.
+ */
 enum { STORE_AHEAD_MAX = 128 };
 struct store_ahead {
     size_t count; /* 0 at first; what there is no room for is left out */

@@ -37,7 +37,9 @@ void store_ahead_add(struct store *store, struct store_ahead *ahead, struct stor
 {
     const struct hot *hot = &store->hot;
     ASSERT(group.prefix < hot->prefix_count);
-    if (ahead->count == STORE_AHEAD_MAX || group.key.len > STORE_GROUP_KEY_BYTES_MAX)
+    if (ahead->count == STORE_AHEAD_MAX)
+        return;
+    if (group.key.len > STORE_GROUP_KEY_BYTES_MAX)
         return; /* there is no such key */
     uint64_t hash = hot_hash(hot, hot->prefix[group.prefix].slot, group.key);
     table_prefetch(&hot->table, hash);
@@ -86,7 +88,7 @@ void store_prefetch(struct store *store, const struct store_group *group, size_t
     struct store_ahead ahead;
     for (size_t at = 0; at < count;) {
         ahead.count = 0;
-        for (; at < count && ahead.count < STEP_KEYS; at++)
+        for (; at < count && ahead.count < STORE_AHEAD_MAX; at++)
             store_ahead_add(store, &ahead, group[at]);
         store_ahead_bring(store, &ahead);
     }

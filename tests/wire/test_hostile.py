@@ -513,3 +513,16 @@ def test_a_value_for_which_there_is_no_memory_harms_nobody(start):
     memory_limit(server, None)
     assert client.set("big", value) and client.strlen("big") == len(value)
     assert client.append("grows", value) == 84 * MIB
+
+
+def test_a_long_pipeline_may_be_sent_before_the_first_reply_is_read(server):
+    """As redis-py does: the replies, 2.5 MB of them, wait for a client that waits for nobody."""
+    count, one = 500_000, b"*3\r\n$3\r\nSET\r\n$3\r\nkey\r\n$32\r\n" + b"v" * 32 + b"\r\n"
+    with socket.create_connection(("127.0.0.1", server.port), timeout=60) as link:
+        link.sendall(one * count)
+        left = count * len(b"+OK\r\n")
+        while left > 0:
+            part = link.recv(1 << 20)
+            assert part
+            left -= len(part)
+    assert left == 0
