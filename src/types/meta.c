@@ -14,9 +14,11 @@ enum packed_bits {
 };
 enum { ID_FRONT_BYTES = 12 }; /* LSN and incarnation */
 
-/* In memory only: the numbers may change. */
+/* All that type_name() knows. In memory only: the numbers may change. */
 static const uint8_t packed_types[] = {
     TYPE_STRING, TYPE_STRING_CHUNKED, TYPE_HASH, TYPE_LIST, TYPE_SET, TYPE_ZSET};
+
+_Static_assert(ARRAY_LEN(packed_types) <= PACKED_TYPE + 1, "a number fits");
 
 bool key_prefix_add(struct bytes ns_name, char tag, struct buf *to)
 {

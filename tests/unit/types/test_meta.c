@@ -105,6 +105,20 @@ TEST(what_is_packed_comes_back_and_is_read_without_unpacking)
     }
 }
 
+TEST(every_type_that_has_a_name_can_be_packed)
+{
+    for (unsigned type = 0; type <= UINT8_MAX; type++) {
+        uint8_t head[META_PACKED_HEAD_BYTES_MAX];
+        struct meta meta = {.type = (uint8_t)type}, back;
+        struct err err = {0};
+        if (!type_name(meta.type))
+            continue;
+        size_t len = meta_packed_head_put(head, &meta); /* aborts where it cannot be */
+        ASSERT_OK(meta_decode_packed(bytes_of(head, len), &back, &err), &err);
+        ASSERT_EQ(back.type, type);
+    }
+}
+
 TEST(the_spaces_fit_one_set)
 {
     struct space_set set;
