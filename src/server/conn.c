@@ -18,8 +18,10 @@ enum {
     READ_BYTES_MIN = 16 * 1024,
     IN_KEPT_BYTES = 64 * 1024,
     IN_PARKED_BYTES = 1024 * 1024, /* taken from a client whose command waits */
+    IN_AHEAD_SHARE = 2,            /* of its limit, from one that does not take its replies */
     OUT_KEPT_BYTES = 64 * 1024,
     OUT_SPARE_BYTES_MAX = 1024 * 1024,
+    OUT_COMPACT_BYTES_MIN = 1024 * 1024, /* shorter outputs are sent before it pays */
     CONNS_CRON_MS = 1000,
     BUFFERS_KEPT_MS = 5000,
 };
@@ -306,6 +308,19 @@ void server__out_spares_free(struct server *server, size_t count)
         buf_shrink(&server->out_spare[--server->out_spare_count], 0);
 }
 
+/* Who never takes the last of his replies, because there is always another, does not keep the ones
+ * he took: what is left moves to the front when it is no longer than what was sent. */
+static void out_compact(struct conn *conn)
+{
+    size_t waiting = out_waiting(conn);
+    if (conn->out_sent < OUT_COMPACT_BYTES_MIN || conn->out_sent < waiting)
+        return;
+    memmove(conn->out.buf.ptr, conn->out.buf.ptr + conn->out_sent, waiting);
+    buf_cut(&conn->out.buf, waiting);
+    conn->out_base += conn->out_sent;
+    conn->out_sent = 0;
+}
+
 static void conn_send(struct conn *conn)
 {
     while (!conn->broken && out_free(conn) > 0) {
@@ -315,14 +330,16 @@ static void conn_send(struct conn *conn)
             continue;
         if (sent < 0) {
             conn->broken = errno != EAGAIN && errno != EWOULDBLOCK;
-            return;
+            break;
         }
         conn->out_sent += (size_t)sent;
         conn->server->stats.output_bytes += (uint64_t)sent;
         conn->server->stats.send_count++;
     }
-    if (out_waiting(conn) > 0)
+    if (out_waiting(conn) > 0) {
+        out_compact(conn);
         return;
+    }
     conn->out_base += conn->out.buf.len;
     conn->out_sent = 0;
     out_emptied(conn);
@@ -352,20 +369,32 @@ static bool out_over_limit(struct conn *conn)
 
 /* ---- in ---- */
 
-/* What was used is removed, unless the parser holds a command that points into it. */
+static size_t in_limit(const struct conn *conn)
+{
+    size_t limit = conn->server->config->client_query_buffer_limit;
+    return limit < conn->in.bytes_max ? limit : conn->in.bytes_max;
+}
+
+/* What was used can be removed, unless the parser holds a command that points into it. */
+static size_t in_spent(const struct conn *conn)
+{
+    return conn->parsed ? 0 : resp_parser_spent(&conn->parser);
+}
+
+/* The rest moves when it is no longer than what was used, or has to: a long pipeline that waits
+ * would move again with every part of it that arrives. */
 static void in_compact(struct conn *conn)
 {
     ASSERT(conn->batch_calls == 0);
-    if (conn->parsed)
+    size_t spent = in_spent(conn), left = conn->in.len - spent;
+    if (spent == 0 || (spent < left && conn->in.len < in_limit(conn)))
         return;
-    size_t cut = resp_parser_rewind(&conn->parser);
-    size_t left = conn->in.len - cut;
+    resp_parser_rewind(&conn->parser, spent);
     if (left == 0) {
         buf_shrink(&conn->in, IN_KEPT_BYTES);
         return;
     }
-    if (cut > 0)
-        memmove(conn->in.ptr, conn->in.ptr + cut, left);
+    memmove(conn->in.ptr, conn->in.ptr + spent, left);
     buf_cut(&conn->in, left);
 }
 
@@ -373,9 +402,7 @@ static void in_compact(struct conn *conn)
  * none; NULL: there is. */
 static const char *in_reserve(struct conn *conn)
 {
-    size_t limit = conn->server->config->client_query_buffer_limit;
-    if (limit > conn->in.bytes_max)
-        limit = conn->in.bytes_max;
+    size_t limit = in_limit(conn);
     if (conn->in.len >= limit)
         return "its request is over client-query-buffer-limit";
     size_t want = resp_parser_need(&conn->parser, conn->in.len);
@@ -425,6 +452,20 @@ static bool conn_is_over(const struct conn *conn)
     return (conn->quit || (conn->eof && !conn->queued)) && !conn->parked && out_waiting(conn) == 0;
 }
 
+/* Who does not take his replies is not served, but still heard: many a client sends all of its
+ * pipeline before it reads, and would wait for us as we for it. Requests are what they cost him to
+ * send; their replies would have no limit. */
+static bool conn_reads(const struct conn *conn)
+{
+    size_t left = conn->in.len - in_spent(conn);
+    if (conn->eof || conn->quit)
+        return false;
+    if (conn->parked)
+        return left < IN_PARKED_BYTES;
+    return out_waiting(conn) < CONN_OUT_WAITING_BYTES ||
+           (conn->authed && left < in_limit(conn) / IN_AHEAD_SHARE);
+}
+
 static void conn_settle(struct conn *conn)
 {
     conn->broken = conn->broken || conn->out.failed;
@@ -444,11 +485,7 @@ static void conn_settle(struct conn *conn)
         server__conn_close(conn);
         return;
     }
-    /* A client that does not take its replies is not read either, nor is one whose command waits
-     * and who has sent a lot behind it. */
-    bool reads = !conn->eof && !conn->quit && out_waiting(conn) < CONN_OUT_WAITING_BYTES &&
-                 (!conn->parked || conn->in.len < IN_PARKED_BYTES);
-    unsigned events = reads ? LOOP_READ : 0;
+    unsigned events = conn_reads(conn) ? LOOP_READ : 0;
     if (out_free(conn) > 0)
         events |= LOOP_WRITE;
     loop_mod(conn->server->loop, &conn->watch, events);

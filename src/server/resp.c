@@ -328,15 +328,17 @@ enum resp_result resp_parse(struct resp_parser *parser, uint8_t *in, size_t len,
     return RESP_REQUEST;
 }
 
-size_t resp_parser_rewind(struct resp_parser *parser)
+size_t resp_parser_spent(const struct resp_parser *parser)
 {
-    size_t cut = parser->at;
-    if (parser->args_left > 0 && parser->arg_count > 0)
-        cut = parser->arg[0].offset;
-    for (size_t i = 0; i < parser->arg_count; i++)
-        parser->arg[i].offset -= parser->args_left > 0 ? cut : 0;
-    parser->at -= cut;
-    return cut;
+    return parser->args_left > 0 && parser->arg_count > 0 ? parser->arg[0].offset : parser->at;
+}
+
+void resp_parser_rewind(struct resp_parser *parser, size_t count)
+{
+    ASSERT(count <= resp_parser_spent(parser));
+    for (size_t i = 0; i < parser->arg_count && parser->args_left > 0; i++)
+        parser->arg[i].offset -= count;
+    parser->at -= count;
 }
 
 size_t resp_parser_need(const struct resp_parser *parser, size_t len)

@@ -38,8 +38,9 @@ void resp_parser_init(struct resp_parser *parser);
 void resp_parser_done(struct resp_parser *parser);
 /* The next request in in[0 .. len). Quotes of an inline command are undone in place. */
 enum resp_result resp_parse(struct resp_parser *parser, uint8_t *in, size_t len, struct err *err);
-/* The bytes before `at` were removed from the front of the input. Returns how many that may be:
- * nothing of a request that is incomplete. */
-size_t resp_parser_rewind(struct resp_parser *parser);
+/* Bytes at the front of the input that are needed no more: nothing of an incomplete request. */
+size_t resp_parser_spent(const struct resp_parser *parser);
+/* That many of them, or fewer, were removed. */
+void resp_parser_rewind(struct resp_parser *parser, size_t count);
 /* How many bytes more the incomplete request needs at least. */
 size_t resp_parser_need(const struct resp_parser *parser, size_t len);

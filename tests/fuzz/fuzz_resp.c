@@ -37,8 +37,9 @@ static uint64_t play(const uint8_t *data, size_t size, size_t step)
         }
         if (result == RESP_BAD)
             break;
-        size_t used = resp_parser_rewind(&parser);
+        size_t used = resp_parser_spent(&parser);
         ASSERT(used <= len);
+        resp_parser_rewind(&parser, used);
         memmove(in, in + used, len - used);
         len -= used;
     }

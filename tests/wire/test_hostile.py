@@ -75,7 +75,7 @@ def words(*args):
 
 def hear(sock, reply):
     """Reads exactly this."""
-    got = b""
+    got = bytearray()
     while len(got) < len(reply):
         part = sock.recv(min(MIB, len(reply) - len(got)))
         assert part, got[-200:]
@@ -515,14 +515,48 @@ def test_a_value_for_which_there_is_no_memory_harms_nobody(start):
     assert client.append("grows", value) == 84 * MIB
 
 
-def test_a_long_pipeline_may_be_sent_before_the_first_reply_is_read(server):
-    """As redis-py does: the replies, 2.5 MB of them, wait for a client that waits for nobody."""
-    count, one = 500_000, b"*3\r\n$3\r\nSET\r\n$3\r\nkey\r\n$32\r\n" + b"v" * 32 + b"\r\n"
-    with socket.create_connection(("127.0.0.1", server.port), timeout=60) as link:
-        link.sendall(one * count)
-        left = count * len(b"+OK\r\n")
-        while left > 0:
-            part = link.recv(1 << 20)
-            assert part
-            left -= len(part)
-    assert left == 0
+def test_a_pipeline_may_be_sent_whole_before_the_first_reply_is_read(peer):
+    """As redis-py does. 54 MB of requests and 28 MB of replies: more than sockets hold, so both would wait for ever if
+    the server did not listen to who does not take his replies."""
+    count, key = 400_000, b"k" * 108
+    with peer.connect() as link:
+        link.sendall(words("SET", key, b"v" * 64))
+        hear(link, b"+OK\r\n")
+        link.sendall(words("GET", key) * count)
+        hear(link, (b"$64\r\n" + b"v" * 64 + b"\r\n") * count)
+        link.sendall(words("PING"))
+        hear(link, b"+PONG\r\n")
+
+
+def client_field(client, name, field):
+    line, = [line for line in client.client_list() if line["name"] == name]
+    return int(line[field])
+
+
+def test_who_is_always_behind_does_not_keep_the_replies_it_took(peer):
+    """4 MiB of replies wait all the time, while 400 are taken."""
+    other, value = peer.client(), b"v" * (MIB - len(b"$1048565\r\n\r\n"))
+    reply = b"$%d\r\n%s\r\n" % (len(value), value)
+    assert len(reply) == MIB
+    with socket.socket() as link:
+        link.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 64 * 1024)
+        link.settimeout(60)
+        link.connect(("127.0.0.1", peer.port))
+        link.sendall(words("CLIENT", "SETNAME", "behind") + words("SET", "key", value) + words("GET", "key") * 4)
+        hear(link, b"+OK\r\n" * 2)
+        for _ in range(400):
+            link.sendall(words("GET", "key"))
+            hear(link, reply)
+        assert client_field(other, "behind", "omem") < 64 * MIB
+        hear(link, reply * 4)
+
+
+def test_who_has_not_said_the_password_and_takes_no_replies_is_not_listened_to_for_long(start):
+    server = start("--requirepass", "secret")
+    with server.connect() as link:
+        link.settimeout(2)
+        sent, part = 0, words("GET", "k" * 100) * 1000
+        with pytest.raises(TimeoutError):
+            while sent < 128 * MIB:
+                sent += link.send(part)
+    assert server.client(password="secret").ping()
