@@ -450,6 +450,7 @@ static void call_run(struct server *server, struct call *call, bool room)
     if (UNLIKELY(rc != RC_OK)) {
         resp_out_cut(&conn->out, from);
         if (rc == RC_COLD || rc == RC_WAIT) {
+            kv_again(&server->kv);
             call_park(server, call);
             return;
         }

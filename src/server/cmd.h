@@ -13,7 +13,7 @@
 
 #include "base/err.h"
 #include "server/resp_out.h"
-#include "types/key.h"
+#include "types/aside.h"
 
 struct conn;
 struct server;
@@ -138,6 +138,10 @@ bool cmd_key_try(const struct cmd_ctx *ctx, const struct bytes *key, size_t n,
 /* Waits until everything committed before is in the engine. RC_OK, at last, or what the handler has
  * to return. */
 enum rc cmd_flush_wait(struct cmd_ctx *ctx) NODISCARD;
+
+/* For a result that may be large (types/aside.h); NULL: it has to be put in one commit. RC_WAIT of
+ * who builds is what the handler returns. */
+struct aside *cmd_aside(struct cmd_ctx *ctx);
 
 /* The keys among the arguments: indexes into argv, at most `max` of them; returns how many there
  * are. 0 as well if the arguments do not say. */

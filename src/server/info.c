@@ -391,6 +391,8 @@ static void add_tiers_hot(struct info *info)
     add(info, "evicted_rows", stats->evicted_row_count);
     add(info, "cold_reads", stats->cold_count);
     add(info, "cold_injected", stats->cold_injected_count);
+    add(info, "asides", info->server->kv.aside_count);
+    add(info, "asides_again", info->server->kv.aside_again_count);
     add(info, "loads", stats->load_count);
     add(info, "load_rows", stats->load_row_count);
     add(info, "loads_failed", stats->load_failed_count);

@@ -251,7 +251,7 @@ void server__ear_touch(struct server *server, struct ns *ns, struct bytes key, e
         if (class == KV_EVENT_EXPIRED && at->was_dead)
             at->was_dead = false; /* it was over at WATCH: its removal is no change */
         else
-            ((struct conn *)at->owner)->multi.touched = true;
+            *at->touched = true;
     }
     ear_ready(server, ear, types_of(class, exists));
 }
@@ -271,7 +271,7 @@ static void touch_entry(void *entry, void *arg)
         return;
     for (struct key_listener *at = ear->of[EAR_WATCH].first; at; at = at->next) {
         if (at->existed)
-            ((struct conn *)at->owner)->multi.touched = true;
+            *at->touched = true;
         else
             at->swapped = at->swapped || touch->swapped; /* EXEC looks whether it is there now */
     }

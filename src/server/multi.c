@@ -321,6 +321,7 @@ enum rc cmd_watch(struct cmd_ctx *ctx)
                                  &conn->multi.watching, ctx->err);
         if (rc != RC_OK)
             return rc;
+        conn->multi.watching->touched = &conn->multi.touched;
         conn->multi.watching->index = ctx->ns->index;
         conn->multi.watching->existed = key.exists;
         conn->multi.watching->was_dead = key.dead;

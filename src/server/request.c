@@ -29,6 +29,7 @@ static struct request *request_new(struct conn *conn)
     request->step = 0;
     request->land = (struct land_waiter){0};
     request->state = NULL;
+    request->aside = NULL;
     request->reply.proto = conn->out.proto;
     return request;
 }
@@ -52,6 +53,7 @@ void server__request_free(struct request *request)
     server__ears_free(server, &request->listening);
     land_waiter_end(&request->land);
     tile_waiter_end(request->conn->server->tiles, &request->tile);
+    server__request_aside_free(request->aside);
     if (request->state)
         request->state_free(request->state);
     ahead_forget(request);
@@ -269,6 +271,8 @@ static void request_settle(struct request *request, size_t effects, enum rc rc)
     } else if (request->blocked && !server__turns_pass(server, request->listening)) {
         task_wait_event(&request->task);
     } else {
+        if (request->aside)
+            task_room_again(&request->task);
         server->busy = true; /* what the handler has asked for may be nothing but another turn */
     }
 }
@@ -304,7 +308,9 @@ static enum rc request_run(struct task *task, struct store *store, struct err *e
     enum rc rc = server__dispatch(&ctx);
     server->collecting = false;
     landing_run_end(server->landing);
-    if (rc != RC_COLD && rc != RC_WAIT && ctx.cmd)
+    if (rc == RC_COLD || rc == RC_WAIT)
+        kv_again(&server->kv);
+    else if (ctx.cmd)
         run_note(request, (clock_mono_ns(server->clock) - start_ns) / 1000, rc);
     if (rc == RC_OK && request->reply.failed)
         rc = err_set(err, RC_NOMEM, "could not allocate memory for the reply");

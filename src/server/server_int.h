@@ -51,8 +51,9 @@ struct key_listener { /* one client's interest in one key; embedded or allocated
     uint32_t index;
     bool existed, was_dead;
     bool swapped;                     /* SWAPDB has put another namespace there since */
+    bool *touched;                    /* EAR_WATCH: set when the key changes */
     unsigned wants;                   /* EAR_BLOCK: the type, as KV_EVENT_LIST */
-    void *owner;                      /* struct conn (watch) or struct request (block) */
+    void *owner;                      /* struct conn (WATCH) or struct request */
     struct key_listener *prev, *next; /* of the same key, in order of arrival */
     struct key_listener *owner_next;  /* of the same owner */
 };
@@ -156,18 +157,19 @@ struct request { /* a command that waits */
     struct bytes *argv; /* owned, with the bytes */
     size_t argc;
     struct resp_out reply;
-    struct key_listener *listening; /* EAR_BLOCK, by owner_next */
+    struct key_listener *listening; /* of a command that blocks, or builds; by owner_next */
     struct bytes turn_key;          /* whose turn it has; during a run */
     void (*give_up)(struct resp_out *reply);
     struct bytes *ahead; /* keys of the commands behind it; owned, with the bytes. NULL: none */
     size_t ahead_count;
-    bool blocked;            /* it waits for keys, or for a time: cmd_block() */
-    bool unblocked;          /* by CLIENT UNBLOCK */
-    bool unblock_error;      /* CLIENT UNBLOCK ... ERROR */
-    unsigned step;           /* of a command that waits several times */
-    struct land_waiter land; /* for a lift, or a lander's pass */
-    struct tile_waiter tile; /* for shards */
-    void *state;             /* of a command that goes on in many commits; NULL: none */
+    bool blocked;                /* it waits for keys, or for a time: cmd_block() */
+    bool unblocked;              /* by CLIENT UNBLOCK */
+    bool unblock_error;          /* CLIENT UNBLOCK ... ERROR */
+    unsigned step;               /* of a command that waits several times */
+    struct land_waiter land;     /* for a lift, or a lander's pass */
+    struct tile_waiter tile;     /* for shards */
+    struct request_aside *aside; /* it builds something large; NULL: it does not */
+    void *state;                 /* of a command that goes on in many commits; NULL: none */
     void (*state_free)(void *state);
 };
 
@@ -241,6 +243,7 @@ struct server {
     struct held_effects *held_effects, **held_effects_tail; /* durability always */
     struct table ears;                                      /* keys somebody listens for */
     size_t watch_count, block_count;
+    struct aside aside_asked; /* of a command that is not a request yet: see cmd_aside() */
     uint64_t ready_seq;
     bool woken;      /* blocked commands that run before the next one */
     unsigned notify; /* mask of keyspace events; 0: none */
@@ -324,6 +327,9 @@ bool server__request_blocked(const struct request *request);
 bool server__request_is_long(const struct request *request);
 void server__pause_end(
     struct server *server); /* those who wait for the end of a CLIENT PAUSE run */
+
+/* request_aside.c */
+void server__request_aside_free(struct request_aside *aside); /* NULL is allowed */
 
 /* effects.c */
 void effects_init(struct effects *effects);

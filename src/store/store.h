@@ -203,6 +203,9 @@ void store_walk_init(struct store_walk *walk, struct store *store, struct store_
 void store_walk_done(struct store_walk *walk);
 /* From the first row at or after the suffix (at or before it, reversed). RC_NOMEM. */
 enum rc store_walk_seek(struct store_walk *walk, struct bytes suffix, struct err *err) NODISCARD;
+/* The same from the first row behind the suffix on (the last before it, reversed). */
+enum rc store_walk_seek_behind(struct store_walk *walk, struct bytes suffix,
+                               struct err *err) NODISCARD;
 /* RC_OK, RC_NOT_FOUND at the end, RC_COLD. The suffix is good until the next change, whatever is
  * read meanwhile; the value is not. Changes between two calls are seen. After RC_COLD the
  * walk stands where it stood. */

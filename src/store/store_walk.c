@@ -42,6 +42,14 @@ enum rc store_walk_seek(struct store_walk *walk, struct bytes suffix, struct err
     return RC_OK;
 }
 
+enum rc store_walk_seek_behind(struct store_walk *walk, struct bytes suffix, struct err *err)
+{
+    enum rc rc = store_walk_seek(walk, suffix, err);
+    if (rc == RC_OK)
+        walk->inclusive = false;
+    return rc;
+}
+
 static enum rc walk_cold(struct store_walk *walk, struct err *err)
 {
     enum store_want_kind kind = walk->reverse ? STORE_WANT_PAGE_REVERSE : STORE_WANT_PAGE;

@@ -418,6 +418,12 @@ static void task_run(struct tasks *tasks, struct task *task)
         task_ready(task);
 }
 
+void task_room_again(struct task *task)
+{
+    ASSERT(task->state == TASK_RUNNING);
+    task->admitted = false;
+}
+
 /* Writers queue for room before their first change; who frees does not. */
 static bool room_needed(const struct task *task)
 {

@@ -115,6 +115,10 @@ void task_wait_lsn(struct task *task, uint64_t lsn);      /* until it is durable
 void task_wait_mark(struct task *task, uint64_t segment); /* until it is flushed */
 void task_wait_until(struct task *task, uint64_t mono_ns);
 
+/* Inside run(), before returning RC_WAIT: it goes on changing rows, and has to find room for that
+ * like one that begins. */
+void task_room_again(struct task *task);
+
 void task_wake(struct task *task); /* nothing happens if it does not wait for an event */
 void task_post(struct task *task); /* any thread: task_wake() in the next turn */
 

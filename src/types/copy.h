@@ -3,9 +3,11 @@
  * Threads: the executor. */
 #pragma once
 
-#include "types/key.h"
+#include "types/aside.h"
 
 /* Makes `to`, which is not there or is overwritten, what `from` is: of any type, with its deadline,
- * in the same namespace or in another. The elements are copied in this commit; RC_COLD until all
- * are in memory, before anything is changed. No event. */
-enum rc key_copy(const struct key *from, struct key *to, struct err *err) NODISCARD;
+ * in the same namespace or in another. No event. The elements of a large key are copied aside, if
+ * `aside` is not NULL: RC_WAIT: call it again in the next commit. Those of others are copied in
+ * this commit; RC_COLD until all are in memory, before anything is changed. */
+enum rc key_copy(const struct key *from, struct key *to, struct aside *aside,
+                 struct err *err) NODISCARD;

@@ -170,17 +170,20 @@ static bool has_rows(uint8_t type)
     return type != TYPE_STRING;
 }
 
-/* A fresh identity; meta.expire_ms stays as it is. */
-static enum rc object_start(struct key *key, uint8_t type, struct err *err)
+/* A fresh identity, or that of an object whose rows are there; meta.expire_ms stays as it is. */
+static enum rc object_start(struct key *key, uint8_t type, const uint8_t *id, struct err *err)
 {
     struct kv *kv = key->ns->kv;
-    kv_id_draw(kv, key->meta.id);
+    if (id)
+        memcpy(key->meta.id, id, KEY_ID_BYTES);
+    else
+        kv_id_draw(kv, key->meta.id);
     key->meta.type = type;
     key->meta.count = 0;
     key->whole = false;
     key->meta.create_s = kv->now_ms / 1000;
     key->meta.extra = BYTES("");
-    if (!has_rows(type))
+    if (!has_rows(type) || id)
         return RC_OK;
     return store_group_new(kv->store, key_rows(key), err);
 }
@@ -192,7 +195,7 @@ static void new_tell(const struct key *key)
         kv->hooks.changed(kv->hooks.arg, key->ns, key->name, KV_EVENT_NEW, "new", true);
 }
 
-enum rc key_create(struct key *key, uint8_t type, struct err *err)
+static enum rc object_create(struct key *key, uint8_t type, const uint8_t *id, struct err *err)
 {
     struct kv *kv = key->ns->kv;
     ASSERT(!key->exists);
@@ -206,7 +209,12 @@ enum rc key_create(struct key *key, uint8_t type, struct err *err)
     key->meta.expire_ms = 0;
     key->exists = true;
     new_tell(key);
-    return object_start(key, type, err);
+    return object_start(key, type, id, err);
+}
+
+enum rc key_create(struct key *key, uint8_t type, struct err *err)
+{
+    return object_create(key, type, NULL, err);
 }
 
 /* Few rows, and not all of them known. A chunked string does not count its rows. */
@@ -236,16 +244,21 @@ static enum rc whole_change(const struct key *key, bool removed, bool expired, s
     return land->key_change(land->arg, key, removed, expired, err);
 }
 
-enum rc key_replace(struct key *key, uint8_t type, struct err *err)
+enum rc key_adopt(struct key *key, uint8_t type, const uint8_t *id, struct err *err)
 {
     if (!key->exists)
-        return key_create(key, type, err);
+        return object_create(key, type, id, err);
     enum rc rc = whole_change(key, true, false, err);
     if (rc == RC_OK)
         rc = rows_drop(key, err);
     if (rc != RC_OK)
         return rc;
-    return object_start(key, type, err);
+    return object_start(key, type, id, err);
+}
+
+enum rc key_replace(struct key *key, uint8_t type, struct err *err)
+{
+    return key_adopt(key, type, NULL, err);
 }
 
 /* ---- saving ---- */
@@ -430,14 +443,7 @@ enum rc key_bury(struct key *key, struct err *err)
 
 enum rc key_extra_copy(const struct key *key, struct bytes *ret_extra, struct err *err)
 {
-    struct bytes extra = key->meta.extra;
-    uint8_t *copy = arena_try_alloc(&key->ns->kv->arena, extra.len);
-    if (!copy)
-        return err_set(err, RC_NOMEM, "could not allocate %zu bytes for a value", extra.len);
-    if (extra.len > 0)
-        memcpy(copy, extra.ptr, extra.len);
-    *ret_extra = bytes_of(copy, extra.len);
-    return RC_OK;
+    return kv_copy(key->ns->kv, key->meta.extra, ret_extra, err);
 }
 
 enum rc key_rename(struct key *from, struct key *to, struct err *err)

@@ -68,6 +68,8 @@ enum rc key_create(struct key *key, uint8_t type, struct err *err) NODISCARD;
 /* Turns the key into a fresh, empty object of any type, whatever it was. The deadline is kept in
  * meta.expire_ms: clear it, or not. */
 enum rc key_replace(struct key *key, uint8_t type, struct err *err) NODISCARD;
+/* key_replace() by an object whose rows are there already (aside.h); id NULL: by a fresh one. */
+enum rc key_adopt(struct key *key, uint8_t type, const uint8_t *id, struct err *err) NODISCARD;
 /* Writes the meta row, or leaves it with kv->held. extra may be borrowed from the store. */
 enum rc key_save(struct key *key, struct bytes extra, struct err *err) NODISCARD;
 /* For held_settle(): the meta row and nothing else. */

@@ -4,6 +4,7 @@
 
 #include "base/codec.h"
 #include "base/mem.h"
+#include "types/aside.h"
 #include "types/spaces.h"
 
 #include "base/banned.h"
@@ -12,6 +13,7 @@ void kv_init(struct kv *kv, struct store *store, const struct clock *clock)
 {
     *kv = (struct kv){.store = store,
                       .clock = clock,
+                      .aside_rows_min = ASIDE_ROWS_MIN,
                       .encodings = {.hash_listpack_count = 512,
                                     .hash_listpack_bytes = 64,
                                     .set_intset_count = 512,
@@ -45,10 +47,18 @@ void kv_done(struct kv *kv)
 void kv_begin(struct kv *kv, uint64_t now_ms)
 {
     kv->now_ms = now_ms;
+    kv->begun_hit_count = kv->hit_count;
+    kv->begun_miss_count = kv->miss_count;
     if (kv->arena.chunk)
         arena_clear(&kv->arena);
     if (UNLIKELY(kv->moved))
         kv_ns_settle(kv);
+}
+
+void kv_again(struct kv *kv)
+{
+    kv->hit_count = kv->begun_hit_count;
+    kv->miss_count = kv->begun_miss_count;
 }
 
 /* A commit that is taken back leaves its LSN to the next one: the ordinal goes on then. */
@@ -62,6 +72,16 @@ void kv_id_draw(struct kv *kv, uint8_t to[KEY_ID_BYTES])
     be64_put(to, lsn);
     be32_put(to + 8, store_incarnation(kv->store));
     be32_put(to + 12, kv->id_ordinal++);
+}
+
+enum rc kv_copy(struct kv *kv, struct bytes bytes, struct bytes *ret_copy, struct err *err)
+{
+    uint8_t *copy = arena_try_alloc(&kv->arena, bytes.len);
+    if (!copy)
+        return err_set(err, RC_NOMEM, "could not allocate %zu bytes for a value", bytes.len);
+    bytes_move(copy, bytes.ptr, bytes.len);
+    *ret_copy = bytes_of(copy, bytes.len);
+    return RC_OK;
 }
 
 /* ---- namespaces ---- */

@@ -33,6 +33,7 @@ enum kv_event {
     KV_EVENT_NEW = 1 << 10, /* n: sent beside the event that says how; it has not changed twice */
 };
 
+struct aside;
 struct expire;
 struct ns;
 struct kv_hooks {
@@ -122,7 +123,10 @@ struct kv {
     struct kv_hooks hooks;
     struct land_hooks land;
     struct kv_own own;
-    struct held held; /* the meta row of a run of commands on one key */
+    struct held held;                        /* the meta row of a run of commands on one key */
+    struct aside *asides;                    /* objects that are being built; aside.h */
+    uint64_t aside_rows_min;                 /* from so many rows on; tests make it small */
+    uint64_t aside_count, aside_again_count; /* begun, and those of them that had to begin again */
     uint64_t id_lsn;
     uint32_t id_ordinal;
     struct ns **ns; /* by index; NULL or closed where there is none: see kv_ns() */
@@ -135,6 +139,7 @@ struct kv {
     struct expire *expire; /* the sweep; NULL: none runs */
     struct kv_encodings encodings;
     uint64_t hit_count, miss_count, expired_count;
+    uint64_t begun_hit_count, begun_miss_count; /* when the command that runs began */
 };
 
 /* Whether the name is one of a model's keys. */
@@ -146,8 +151,13 @@ static inline bool kv_owns(const struct kv *kv, struct bytes name)
 void kv_init(struct kv *kv, struct store *store, const struct clock *clock);
 void kv_done(struct kv *kv); /* and its namespaces */
 void kv_begin(struct kv *kv, uint64_t now_ms);
+void kv_again(struct kv *kv); /* the command will run again: what it counted does not count */
 /* Inside a commit: an ID that no other object of this store ever has. */
 void kv_id_draw(struct kv *kv, uint8_t to[KEY_ID_BYTES]);
+
+/* Bytes in the command's arena: to outlive the next change. */
+enum rc kv_copy(struct kv *kv, struct bytes bytes, struct bytes *ret_copy,
+                struct err *err) NODISCARD;
 
 /* Outside commits: opens a namespace under an index that is free. KV_NS_NOWHERE: *ret_ns is no
  * database, it is what kv_ns_settle() will put into one. RC_INVALID: a bad name, or one that begins

@@ -98,6 +98,7 @@ static enum rc keys_find(struct set_op *op, struct ns *ns, const struct bytes *n
             rc = rc_key;
         if (rc_key != RC_OK)
             continue;
+        op->inputs = aside_input(op->inputs, &input->key);
         if (input->key.exists) {
             input->probed = false;
             input->ended = false;
@@ -117,6 +118,17 @@ static int count_order(const void *a, const void *b)
     return (left_count > right_count) - (left_count < right_count);
 }
 
+/* A piece is walked as far as rows are in memory; else all of a set has to be there: page by page
+ * the command would begin again too often. */
+static enum rc walk_start(struct set_op *op, struct set_input *input, struct err *err)
+{
+    if (!op->piece)
+        return rows_need_all(&input->key, err);
+    if (!op->piece->has_after)
+        return RC_OK;
+    return store_walk_seek_behind(&input->walk, op->piece->after, err);
+}
+
 /* Brings what will be walked into memory, all sets in one go, and steps to the first members. */
 static enum rc walks_start(struct set_op *op, struct err *err)
 {
@@ -127,7 +139,7 @@ static enum rc walks_start(struct set_op *op, struct err *err)
         input->probed = op->kind != SET_UNION && i > 0 && input->key.meta.count > probed_count;
         if (input->probed)
             continue;
-        enum rc rc = rows_need_all(&input->key, err);
+        enum rc rc = walk_start(op, input, err);
         if (rc == RC_OK && (op->kind == SET_UNION || i > 0))
             rc = input_step(input, err); /* [0] of the others is stepped by the one who asks */
         cold = cold || rc == RC_COLD;
@@ -137,8 +149,29 @@ static enum rc walks_start(struct set_op *op, struct err *err)
     return cold ? RC_COLD : RC_OK;
 }
 
-enum rc set_op_init(struct set_op *op, struct ns *ns, enum set_op_kind kind,
-                    const struct bytes *name, size_t count, struct err *err)
+/* Behind the piece before, some sets may have nothing left. */
+static void ended_leave(struct set_op *op)
+{
+    size_t count = 0;
+    for (size_t i = 0; i < op->count; i++)
+        if (!op->input[i]->ended)
+            op->input[count++] = op->input[i];
+    op->count = count;
+}
+
+static uint64_t count_max(const struct set_op *op)
+{
+    uint64_t sum = 0;
+    if (op->kind != SET_UNION) /* [0] is the first, or the smallest */
+        return op->count > 0 ? op->input[0]->key.meta.count : 0;
+    for (size_t i = 0; i < op->count; i++)
+        sum += op->input[i]->key.meta.count;
+    return sum;
+}
+
+/* What is clear from the keys alone. */
+static enum rc op_find(struct set_op *op, struct ns *ns, enum set_op_kind kind,
+                       const struct bytes *name, size_t count, struct err *err)
 {
     *op = (struct set_op){.kind = kind};
     op->all = arena_try_alloc(&ns->kv->arena, count * sizeof *op->all);
@@ -153,11 +186,28 @@ enum rc set_op_init(struct set_op *op, struct ns *ns, enum set_op_kind kind,
     op->count = op->all_count;
     if (kind == SET_INTER) /* the smallest has the fewest candidates */
         qsort(op->input, op->count, sizeof(struct set_input *), count_order);
-    rc = walks_start(op, err);
-    if (rc == RC_OK && kind == SET_UNION)
-        for (size_t i = op->count / 2; i-- > 0;)
-            heap_sink(op, i);
-    return rc;
+    op->count_max = count_max(op);
+    return RC_OK;
+}
+
+/* And on to the first members. */
+static enum rc op_start(struct set_op *op, const struct aside_piece *piece, struct err *err)
+{
+    op->piece = piece;
+    enum rc rc = op->is_empty ? RC_OK : walks_start(op, err);
+    if (rc != RC_OK || op->kind != SET_UNION)
+        return rc;
+    ended_leave(op);
+    for (size_t i = op->count / 2; i-- > 0;)
+        heap_sink(op, i);
+    return RC_OK;
+}
+
+enum rc set_op_init(struct set_op *op, struct ns *ns, enum set_op_kind kind,
+                    const struct bytes *name, size_t count, struct err *err)
+{
+    enum rc rc = op_find(op, ns, kind, name, count, err);
+    return rc == RC_OK ? op_start(op, NULL, err) : rc;
 }
 
 void set_op_done(struct set_op *op)
@@ -167,6 +217,17 @@ void set_op_done(struct set_op *op)
 }
 
 /* ---- members ---- */
+
+static void decide(struct set_op *op, struct bytes member)
+{
+    op->decided = member;
+    op->decided_count++;
+}
+
+static bool piece_is_full(const struct set_op *op)
+{
+    return op->piece && op->decided_count >= op->piece->count_max;
+}
 
 static enum rc union_next(struct set_op *op, struct bytes *ret_member, struct err *err)
 {
@@ -179,6 +240,7 @@ static enum rc union_next(struct set_op *op, struct bytes *ret_member, struct er
             return rc;
     }
     *ret_member = member;
+    decide(op, member);
     return RC_OK;
 }
 
@@ -204,12 +266,14 @@ static enum rc others_next(struct set_op *op, struct bytes *ret_member, struct e
 {
     size_t cold_count = 0;
     enum rc rc = RC_NOT_FOUND;
-    while (cold_count < COLD_ROWS_MAX) {
+    while (cold_count < COLD_ROWS_MAX && !piece_is_full(op)) {
         rc = input_step(op->input[0], err);
         if (rc != RC_OK || op->input[0]->ended)
             break;
         rc = member_check(op, op->input[0]->head, err);
         cold_count += rc == RC_COLD;
+        if (cold_count == 0)
+            decide(op, op->input[0]->head);
         if (rc == RC_COLD || rc == RC_NOT_FOUND || cold_count > 0)
             continue;
         if (rc == RC_OK)
@@ -218,6 +282,8 @@ static enum rc others_next(struct set_op *op, struct bytes *ret_member, struct e
     }
     if (cold_count > 0)
         return RC_COLD;
+    if (piece_is_full(op))
+        return RC_WAIT;
     return rc == RC_OK ? RC_NOT_FOUND : rc;
 }
 
@@ -232,64 +298,133 @@ enum rc set_op_next(struct set_op *op, struct bytes *ret_member, struct err *err
 
 /* ---- storing ---- */
 
-/* The result as lengths and bytes: nothing may change while it is read, and the target may be one
+/* Members as lengths and bytes: nothing may change while they are read, and the target may be one
  * of the sets. */
-static enum rc result_read(struct ns *ns, enum set_op_kind kind, const struct bytes *name,
-                           size_t count, struct buf *to, struct err *err)
+struct result {
+    struct buf members;
+    uint64_t count;
+    bool ended;
+};
+
+static void result_done(struct result *result)
 {
-    CLEANUP(set_op_done) struct set_op op;
-    struct bytes member;
-    enum rc rc = set_op_init(&op, ns, kind, name, count, err);
-    while (rc == RC_OK && (rc = set_op_next(&op, &member, err)) == RC_OK)
-        if (!buf_add_uvarint(to, member.len) || !buf_add_bytes(to, member))
-            return err_set(err, RC_TOO_BIG, "the result is over the limit of %d bytes",
-                           STORE_COMMIT_BYTES_MAX);
-    return rc == RC_NOT_FOUND ? RC_OK : rc;
+    buf_done(&result->members);
 }
 
-static enum rc result_put(struct key *key, struct bytes result, struct err *err)
+static enum rc result_read(struct set_op *op, struct result *to, struct err *err)
 {
-    const uint8_t *at = result.ptr, *end = result.ptr + result.len;
-    enum rc rc = key_replace(key, TYPE_SET, err);
-    key->meta.expire_ms = 0;
+    struct bytes member;
+    enum rc rc = RC_OK;
+    while (rc == RC_OK && !piece_is_full(op) &&
+           !(op->piece && to->members.len >= op->piece->bytes_max)) {
+        rc = set_op_next(op, &member, err);
+        if (rc != RC_OK)
+            break;
+        if (!buf_add_uvarint(&to->members, member.len) || !buf_add_bytes(&to->members, member))
+            return err_set(err, RC_TOO_BIG, "the result is over the limit of %d bytes",
+                           STORE_COMMIT_BYTES_MAX);
+        to->count++;
+    }
+    to->ended = rc == RC_NOT_FOUND;
+    if (rc == RC_COLD && op->piece && op->decided_count > 0)
+        return RC_OK; /* the next piece begins with what is cold */
+    return to->ended || rc == RC_WAIT ? RC_OK : rc;
+}
+
+static enum rc result_put(const struct key *key, const struct result *result, struct err *err)
+{
+    const uint8_t *at = result->members.ptr, *end = at + result->members.len;
+    enum rc rc = RC_OK;
     while (rc == RC_OK && at < end) {
         uint64_t len;
         bool is_whole = uvarint_get(&at, end, &len);
         ASSERT(is_whole);
         struct bytes member = bytes_of(at, len);
         rc = store_put(key->ns->kv->store, key_rows(key), member, member, err);
-        key->meta.count++;
         at += len;
     }
-    if (rc == RC_OK)
-        rc = key_save(key, BYTES(""), err);
     return rc;
 }
 
-enum rc set_op_store(struct ns *ns, enum set_op_kind kind, struct bytes to,
-                     const struct bytes *name, size_t count, const char *event, uint64_t *ret_count,
-                     struct err *err)
+static enum rc result_store(struct key *key, const struct result *result, const char *event,
+                            struct err *err)
 {
-    CLEANUP(buf_done) struct buf result;
-    struct key key;
-    buf_init(&result, STORE_COMMIT_BYTES_MAX);
-    enum rc rc = result_read(ns, kind, name, count, &result, err);
-    if (rc == RC_COLD)
-        key_want(ns, &to, 1);
+    enum rc rc = RC_OK;
+    if (result->count == 0) {
+        if (!key->exists)
+            return RC_OK;
+        rc = key_remove(key, err);
+        if (rc == RC_OK)
+            key_changed(key, KV_EVENT_GENERIC, "del");
+        return rc;
+    }
+    rc = key_replace(key, TYPE_SET, err);
+    key->meta.expire_ms = 0;
     if (rc == RC_OK)
-        rc = key_write(ns, to, KEY_ANY, &key, err);
+        rc = result_put(key, result, err);
+    key->meta.count = result->count;
+    if (rc == RC_OK)
+        rc = key_save(key, BYTES(""), err);
+    if (rc == RC_OK)
+        key_changed(key, KV_EVENT_SET, event);
+    return rc;
+}
+
+static enum rc store_at_once(struct set_op *op, struct ns *ns, const struct set_store *store,
+                             uint64_t *ret_count, struct err *err)
+{
+    CLEANUP(result_done) struct result result = {0};
+    struct key key;
+    buf_init(&result.members, STORE_COMMIT_BYTES_MAX);
+    enum rc rc = op_start(op, NULL, err);
+    if (rc == RC_OK)
+        rc = result_read(op, &result, err);
+    if (rc == RC_COLD)
+        key_want(ns, &store->to, 1);
+    if (rc == RC_OK)
+        rc = key_write(ns, store->to, KEY_ANY, &key, err);
+    if (rc == RC_OK)
+        rc = result_store(&key, &result, store->event, err);
+    if (rc == RC_OK)
+        *ret_count = result.count;
+    return rc;
+}
+
+static enum rc store_aside(struct set_op *op, struct ns *ns, const struct set_store *store,
+                           struct aside *aside, uint64_t *ret_count, struct err *err)
+{
+    CLEANUP(result_done) struct result result = {0};
+    buf_init(&result.members, STORE_COMMIT_BYTES_MAX);
+    enum rc rc = aside_step(aside, ns, TYPE_SET, op->inputs, err);
     if (rc != RC_OK)
         return rc;
-    if (result.len > 0) {
-        rc = result_put(&key, buf_bytes(&result), err);
-        if (rc == RC_OK)
-            key_changed(&key, KV_EVENT_SET, event);
-    } else if (key.exists) {
-        rc = key_remove(&key, err);
-        if (rc == RC_OK)
-            key_changed(&key, KV_EVENT_GENERIC, "del");
-    }
+    *ret_count = aside->key.meta.count;
+    if (aside->phase == ASIDE_FULL)
+        return aside_store(aside, store->to, KV_EVENT_SET, store->event, err);
+    struct aside_piece piece = aside_piece(aside);
+    struct bytes at;
+    rc = op_start(op, &piece, err);
     if (rc == RC_OK)
-        *ret_count = result.len > 0 ? key.meta.count : 0;
-    return rc;
+        rc = result_read(op, &result, err);
+    if (rc == RC_OK)
+        rc = kv_copy(ns->kv, op->decided, &at, err); /* puts come before it is noted */
+    if (rc == RC_OK)
+        rc = result_put(&aside->key, &result, err);
+    if (rc != RC_OK)
+        return rc;
+    return aside_piece_end(aside, result.count, at, result.ended, err);
+}
+
+enum rc set_op_store(struct ns *ns, const struct set_store *store, struct aside *aside,
+                     uint64_t *ret_count, struct err *err)
+{
+    CLEANUP(set_op_done) struct set_op op;
+    enum rc rc = op_find(&op, ns, store->kind, store->name, store->name_count, err);
+    if (rc == RC_COLD)
+        key_want(ns, &store->to, 1);
+    if (rc != RC_OK)
+        return rc;
+    if (aside_wanted(aside, ns, op.count_max))
+        return store_aside(&op, ns, store, aside, ret_count, err);
+    return store_at_once(&op, ns, store, ret_count, err);
 }

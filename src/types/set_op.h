@@ -11,7 +11,7 @@
  * borrowed from the store: no row may change between init and done. Threads: the executor. */
 #pragma once
 
-#include "types/key.h"
+#include "types/aside.h"
 
 enum set_op_kind {
     SET_UNION,
@@ -28,7 +28,12 @@ struct set_op {   /* for set_op_*() only */
      * others are compared. */
     struct set_input **input;
     size_t count;
-    bool is_empty; /* already clear from the keys */
+    bool is_empty;                   /* already clear from the keys */
+    uint64_t count_max;              /* no more members than this */
+    uint64_t inputs;                 /* see aside_input() */
+    const struct aside_piece *piece; /* NULL: all of the result is wanted */
+    struct bytes decided;            /* the last member that is known to be in the result or not */
+    size_t decided_count;
 };
 
 /* RC_WRONGTYPE if any of them is no set. The op is to be ended also after an error. */
@@ -38,8 +43,15 @@ void set_op_done(struct set_op *op);
 /* RC_NOT_FOUND: that was all. */
 enum rc set_op_next(struct set_op *op, struct bytes *ret_member, struct err *err) NODISCARD;
 
+struct set_store {
+    enum set_op_kind kind;
+    struct bytes to;
+    const struct bytes *name; /* the sets */
+    size_t name_count;
+    const char *event; /* "sunionstore" ... */
+};
 /* Puts the result in the place of the key `to`, whatever that was, or removes it if there is no
- * member. `event`: "sunionstore" ... */
-enum rc set_op_store(struct ns *ns, enum set_op_kind kind, struct bytes to,
-                     const struct bytes *name, size_t count, const char *event, uint64_t *ret_count,
-                     struct err *err) NODISCARD;
+ * member. A large one is built aside, if `aside` is not NULL: RC_WAIT: call it again in the next
+ * commit. */
+enum rc set_op_store(struct ns *ns, const struct set_store *store, struct aside *aside,
+                     uint64_t *ret_count, struct err *err) NODISCARD;

@@ -214,14 +214,10 @@ enum rc zset_items_add(struct kv *kv, struct zset_items *items, struct zset_item
         items->item = grown;
         items->cap = cap;
     }
-    uint8_t *copy = arena_try_alloc(&kv->arena, item.member.len);
-    if (!copy)
-        return err_set(err, RC_NOMEM, "could not allocate %zu bytes for a member", item.member.len);
-    if (item.member.len > 0)
-        memcpy(copy, item.member.ptr, item.member.len);
-    item.member.ptr = copy;
-    items->item[items->count++] = item;
-    return RC_OK;
+    enum rc rc = kv_copy(kv, item.member, &item.member, err);
+    if (rc == RC_OK)
+        items->item[items->count++] = item;
+    return rc;
 }
 
 int zset_item_cmp(const void *a, const void *b)
@@ -262,7 +258,6 @@ static enum rc rows_fill(const struct key *key, const struct zset_items *items, 
 
 enum rc zset_fill(struct key *key, struct zset_items *items, struct err *err)
 {
-    ASSERT(key->meta.count == 0);
     if (items->count == 0)
         return RC_OK;
     qsort(items->item, items->count, sizeof *items->item, item_cmp_member);
@@ -270,7 +265,7 @@ enum rc zset_fill(struct key *key, struct zset_items *items, struct err *err)
     if (rc != RC_OK)
         return rc;
     qsort(items->item, items->count, sizeof *items->item, zset_item_cmp);
-    key->meta.count = items->count;
+    key->meta.count += items->count;
     return rows_fill(key, items, true, err);
 }
 

@@ -80,7 +80,8 @@ enum rc zset_item_of_row(struct bytes suffix, struct bytes value, struct zset_it
 
 /* ---- all of it ---- */
 
-/* Elements of a key that was just made or replaced: distinct members, which are sorted here. */
+/* Elements of a key that was just made or replaced: distinct members, new ones, which are sorted
+ * here. */
 enum rc zset_fill(struct key *key, struct zset_items *items, struct err *err) NODISCARD;
 /* key_save(), or key_remove() and "del" where nothing is left. */
 enum rc zset_save(struct key *key, struct err *err) NODISCARD;
@@ -140,6 +141,9 @@ enum rc zset_walk_skip(struct zset_walk *walk, uint64_t count, struct err *err) 
 /* A walk of zset_span_by_score(): goes on with the element of this rank, counted from where the
  * walk began. */
 enum rc zset_walk_rank(struct zset_walk *walk, uint64_t rank, struct err *err) NODISCARD;
+/* Where it stands, and on from there with another walk over the same span. */
+struct bytes zset_walk_at(const struct zset_walk *walk);
+enum rc zset_walk_resume(struct zset_walk *walk, struct bytes at, struct err *err) NODISCARD;
 /* zset_walk_next(), and the element is removed. The member lives until zset_save(). */
 enum rc zset_walk_take(struct zset_walk *walk, struct key *key, struct zset_item *ret_item,
                        struct err *err) NODISCARD;

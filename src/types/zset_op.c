@@ -9,6 +9,7 @@
 
 enum {
     COLD_ROWS_MAX = 1024, /* asked for at once; then the command waits, and begins again */
+    UNION_SHARE_MIN = 64, /* elements of a source in a piece */
     PROBE_FACTOR = 8,     /* so many times larger: asked about single members, and may stay cold */
 };
 
@@ -64,15 +65,24 @@ struct source_walk { /* in order of members */
     bool is_zset;
 };
 
+/* piece NULL: all of it. */
 static enum rc source_walk_init(struct source_walk *walk, const struct zset_source *source,
-                                struct err *err)
+                                const struct aside_piece *piece, struct err *err)
 {
     const struct key *key = &source->key;
+    struct kv *kv = key->ns->kv;
+    bool has_after = piece && piece->has_after;
+    struct zset_span span = zset_span_by_member();
+    enum rc rc = RC_OK;
     walk->is_zset = key->meta.type == TYPE_ZSET;
-    if (walk->is_zset)
-        return zset_walk_init(&walk->zset, key, zset_span_by_member(), false, err);
-    store_walk_init(&walk->set, key->ns->kv->store, key_rows(key), false);
-    return RC_OK;
+    if (walk->is_zset) {
+        if (has_after)
+            rc = zset_span_after(kv, piece->after, &span, err);
+        enum rc init_rc = zset_walk_init(&walk->zset, key, span, false, err);
+        return rc == RC_OK ? init_rc : rc;
+    }
+    store_walk_init(&walk->set, kv->store, key_rows(key), false);
+    return has_after ? store_walk_seek_behind(&walk->set, piece->after, err) : RC_OK;
 }
 
 static void source_walk_done(struct source_walk *walk)
@@ -117,20 +127,22 @@ static double aggregate(enum zset_aggregate how, double a, double b)
 
 /* ---- union ---- */
 
+/* Up to so many. RC_NOT_FOUND: those were the last. */
 static enum rc source_collect(struct kv *kv, const struct zset_source *source,
+                              const struct aside_piece *piece, size_t count_max,
                               struct zset_items *items, struct err *err)
 {
     CLEANUP(source_walk_done) struct source_walk walk;
     struct zset_item item;
-    enum rc rc = source_walk_init(&walk, source, err);
-    while (rc == RC_OK) {
+    enum rc rc = source_walk_init(&walk, source, piece, err);
+    for (size_t n = 0; rc == RC_OK && n < count_max; n++) {
         rc = source_walk_next(&walk, &item, err);
         if (rc != RC_OK)
             break;
         item.score = weighted(source, item.score);
         rc = zset_items_add(kv, items, item, err);
     }
-    return rc == RC_NOT_FOUND ? RC_OK : rc;
+    return rc;
 }
 
 /* Pointers to items of one array: equal members stay in its order. */
@@ -177,10 +189,45 @@ static enum rc combine_union(struct kv *kv, struct zset_source **sorted, size_t 
             rc = one_rc == RC_OK ? rc : one_rc; /* all are asked for */
         }
     for (size_t i = 0; i < count && rc == RC_OK; i++)
-        if (sorted[i]->key.exists)
-            rc = source_collect(kv, sorted[i], items, err);
+        if (sorted[i]->key.exists) {
+            rc = source_collect(kv, sorted[i], NULL, SIZE_MAX, items, err);
+            rc = rc == RC_NOT_FOUND ? RC_OK : rc;
+        }
     if (rc == RC_OK && count > 1 && items->count > 0)
         rc = items_merge(kv, how, items, err);
+    return rc;
+}
+
+/* Some of each source. What is behind the last of one that has more is not decided. */
+static enum rc union_piece(struct kv *kv, struct zset_source **sorted, size_t count,
+                           enum zset_aggregate how, struct aside_piece *piece,
+                           struct zset_items *items, struct bytes *ret_at, struct err *err)
+{
+    size_t share =
+        piece->count_max / count > UNION_SHARE_MIN ? piece->count_max / count : UNION_SHARE_MIN;
+    bool cold = false;
+    piece->ended = true;
+    for (size_t i = 0; i < count; i++) {
+        size_t before = items->count;
+        if (!sorted[i]->key.exists)
+            continue;
+        enum rc rc = source_collect(kv, sorted[i], piece, share, items, err);
+        if (rc != RC_OK && rc != RC_COLD && rc != RC_NOT_FOUND)
+            return rc;
+        cold = cold || (rc == RC_COLD && items->count == before); /* all are asked for */
+        if (rc == RC_NOT_FOUND || items->count == before)
+            continue;
+        struct bytes last = items->item[items->count - 1].member;
+        if (piece->ended || bytes_cmp(last, *ret_at) < 0)
+            *ret_at = last;
+        piece->ended = false;
+    }
+    if (cold)
+        return RC_COLD;
+    enum rc rc = items->count > 0 ? items_merge(kv, how, items, err) : RC_OK;
+    if (rc == RC_OK && !piece->ended) /* merged ones are in order */
+        while (bytes_cmp(items->item[items->count - 1].member, *ret_at) > 0)
+            items->count--;
     return rc;
 }
 
@@ -191,6 +238,9 @@ struct search {
     struct zset_source *lead;
     struct zset_source **other;
     size_t other_count;
+    struct aside_piece *piece; /* NULL: all */
+    size_t decided_count;
+    struct bytes at;   /* the last member that was decided; in the arena */
     size_t cold_count; /* answers that were cold: looked for again when the command runs again */
 };
 
@@ -234,19 +284,29 @@ static enum rc search_one(struct search *search, struct zset_item *item, struct 
     return cold ? RC_NOT_FOUND : RC_OK;
 }
 
+static bool search_is_full(const struct search *search)
+{
+    return search->piece && search->decided_count >= search->piece->count_max;
+}
+
+/* RC_NOT_FOUND: that was all. */
 static enum rc search_run(struct kv *kv, struct search *search, struct zset_items *items,
                           struct err *err)
 {
     CLEANUP(source_walk_done) struct source_walk walk;
     uint64_t count_max = search->options->count_max;
     struct zset_item item;
-    enum rc rc = source_walk_init(&walk, search->lead, err);
-    while (rc == RC_OK && search->cold_count < COLD_ROWS_MAX) {
+    enum rc rc = source_walk_init(&walk, search->lead, search->piece, err);
+    while (rc == RC_OK && search->cold_count < COLD_ROWS_MAX && !search_is_full(search)) {
         rc = source_walk_next(&walk, &item, err);
         if (rc != RC_OK)
             break;
         rc = search_one(search, &item, err);
-        if (rc == RC_OK)
+        if (search->cold_count == 0) {
+            search->at = item.member;
+            search->decided_count++;
+        }
+        if (rc == RC_OK && (!search->piece || search->cold_count == 0))
             rc = zset_items_add(kv, items, item, err);
         else if (rc == RC_NOT_FOUND)
             rc = RC_OK;
@@ -255,7 +315,34 @@ static enum rc search_run(struct kv *kv, struct search *search, struct zset_item
     }
     if (rc != RC_OK && rc != RC_NOT_FOUND)
         return rc;
-    return search->cold_count > 0 ? RC_COLD : RC_OK;
+    return search->cold_count > 0 ? RC_COLD : rc;
+}
+
+/* The walk's members are borrowed: where it stopped is copied. */
+static enum rc search_piece(struct kv *kv, struct search *search, struct zset_items *items,
+                            struct bytes *ret_at, struct err *err)
+{
+    enum rc rc = search_run(kv, search, items, err);
+    search->piece->ended = rc == RC_NOT_FOUND;
+    if (rc == RC_NOT_FOUND || (rc == RC_COLD && search->decided_count > 0))
+        rc = RC_OK;
+    return rc == RC_OK ? kv_copy(kv, search->at, ret_at, err) : rc;
+}
+
+static void search_init(struct search *search, struct zset_source *source,
+                        struct zset_source **sorted, size_t count,
+                        const struct zset_op_options *options, struct aside_piece *piece)
+{
+    *search = (struct search){.options = options,
+                              .lead = sorted[0],
+                              .other = sorted + 1,
+                              .other_count = count - 1,
+                              .piece = piece};
+    if (options->op != ZSET_DIFF)
+        return;
+    search->lead = source; /* the others in any order, the first apart */
+    for (size_t i = 1; i < count; i++)
+        sorted[i] = &source[i];
 }
 
 enum rc zset_combine(struct kv *kv, struct zset_source *source, size_t count,
@@ -263,6 +350,7 @@ enum rc zset_combine(struct kv *kv, struct zset_source *source, size_t count,
                      struct err *err)
 {
     struct zset_source **sorted;
+    struct search search;
     *ret_items = (struct zset_items){0};
     ASSERT(count > 0);
     enum rc rc = sources_sort(kv, source, count, &sorted, err);
@@ -270,17 +358,40 @@ enum rc zset_combine(struct kv *kv, struct zset_source *source, size_t count,
         return rc;
     if (options->op == ZSET_UNION)
         return combine_union(kv, sorted, count, options->aggregate, ret_items, err);
-    struct search search = {.options = options, .lead = sorted[0], .other_count = count - 1};
-    search.other = sorted + 1;
-    if (options->op == ZSET_DIFF) { /* the others in any order, the first apart */
-        search.lead = source;
-        for (size_t i = 1; i < count; i++)
-            sorted[i] = &source[i];
-    }
+    search_init(&search, source, sorted, count, options, NULL);
     if (source_count(search.lead) == 0)
         return RC_OK;
     rc = search_load(&search, err);
     if (rc == RC_OK)
         rc = search_run(kv, &search, ret_items, err);
-    return rc;
+    return rc == RC_NOT_FOUND ? RC_OK : rc;
+}
+
+enum rc zset_combine_piece(struct kv *kv, struct zset_source *source, size_t count,
+                           const struct zset_op_options *options, struct aside_piece *piece,
+                           struct zset_items *ret_items, struct bytes *ret_at, struct err *err)
+{
+    struct zset_source **sorted;
+    struct search search;
+    *ret_items = (struct zset_items){0};
+    *ret_at = (struct bytes){0};
+    ASSERT(count > 0);
+    enum rc rc = sources_sort(kv, source, count, &sorted, err);
+    if (rc != RC_OK)
+        return rc;
+    if (options->op == ZSET_UNION)
+        return union_piece(kv, sorted, count, options->aggregate, piece, ret_items, ret_at, err);
+    search_init(&search, source, sorted, count, options, piece);
+    piece->ended = source_count(search.lead) == 0;
+    return piece->ended ? RC_OK : search_piece(kv, &search, ret_items, ret_at, err);
+}
+
+uint64_t zset_combine_max(const struct zset_source *source, size_t count, enum zset_op op)
+{
+    uint64_t most = source_count(&source[0]);
+    for (size_t i = 1; i < count && op != ZSET_DIFF; i++) {
+        uint64_t one = source_count(&source[i]);
+        most = op == ZSET_UNION ? most + one : one < most ? one : most;
+    }
+    return most;
 }

@@ -4,6 +4,7 @@
  * Ownership: results are in the arena of the command that runs. Threads: the executor. */
 #pragma once
 
+#include "types/aside.h"
 #include "types/zset.h"
 
 enum zset_op { ZSET_UNION, ZSET_INTER, ZSET_DIFF };
@@ -24,3 +25,10 @@ struct zset_op_options {
 enum rc zset_combine(struct kv *kv, struct zset_source *source, size_t count,
                      const struct zset_op_options *options, struct zset_items *ret_items,
                      struct err *err) NODISCARD;
+/* A part of that. *ret_at: every member up to it is decided, in the arena. */
+enum rc zset_combine_piece(struct kv *kv, struct zset_source *source, size_t count,
+                           const struct zset_op_options *options, struct aside_piece *piece,
+                           struct zset_items *ret_items, struct bytes *ret_at,
+                           struct err *err) NODISCARD;
+/* No more elements than this. */
+uint64_t zset_combine_max(const struct zset_source *source, size_t count, enum zset_op op);

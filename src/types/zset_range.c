@@ -215,6 +215,16 @@ enum rc zset_walk_next(struct zset_walk *walk, struct zset_item *ret_item, struc
     return zset_item_of_row(suffix, value, ret_item, err);
 }
 
+struct bytes zset_walk_at(const struct zset_walk *walk)
+{
+    return buf_bytes(&walk->rows.at);
+}
+
+enum rc zset_walk_resume(struct zset_walk *walk, struct bytes at, struct err *err)
+{
+    return store_walk_seek_behind(&walk->rows, at, err);
+}
+
 /* Goes on with the row of this number. */
 static enum rc walk_row(struct zset_walk *walk, uint64_t row, struct err *err)
 {

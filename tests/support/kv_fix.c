@@ -80,10 +80,13 @@ enum rc kv_fix_run(struct kv_fix *fix, enum rc (*body)(struct kv_fix *fix, void 
         store_begin(fix->store, 0);
         kv_begin(&fix->kv, clock_unix_ms(&fix->clock));
         rc = body(fix, arg);
-        if (rc == RC_OK)
-            rc = store_commit(fix->store, &fix->err);
+        enum rc committed = RC_OK;
+        if (rc == RC_OK || rc == RC_WAIT)
+            committed = store_commit(fix->store, &fix->err);
         else
             store_undo(fix->store);
+        if (committed != RC_OK)
+            rc = committed;
         if (rc == RC_COLD) {
             fix->cold_count++;
             load_all(fix, &waiter);

@@ -22,8 +22,8 @@ struct kv_fix {
 void kv_fix_init(struct kv_fix *fix);
 void kv_fix_done(struct kv_fix *fix);
 void kv_fix_reopen(struct kv_fix *fix); /* closes and opens: recovery, then everything as before */
-/* One commit and one turn. RC_COLD is answered by loading and running again; any other error is
- * taken back and returned. */
+/* One commit and one turn. RC_COLD is answered by loading and running again; RC_WAIT is returned;
+ * any other error is taken back and returned. */
 enum rc kv_fix_run(struct kv_fix *fix, enum rc (*body)(struct kv_fix *fix, void *arg), void *arg);
 /* Flushes, and evicts everything: every key is cold. */
 void kv_fix_freeze_out(struct kv_fix *fix);

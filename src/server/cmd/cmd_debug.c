@@ -59,6 +59,17 @@ enum rc cmd_debug_cold_inject(struct cmd_ctx *ctx)
     return RC_OK;
 }
 
+enum rc cmd_debug_aside_rows(struct cmd_ctx *ctx)
+{
+    int64_t count;
+    enum rc rc = cmd_int_range(ctx, 2, 0, INT64_MAX, NULL, &count);
+    if (rc != RC_OK)
+        return rc;
+    ctx->kv->aside_rows_min = (uint64_t)count;
+    resp_add_status(ctx->reply, "OK");
+    return RC_OK;
+}
+
 enum rc cmd_debug_object(struct cmd_ctx *ctx)
 {
     struct key key;

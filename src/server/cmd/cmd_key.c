@@ -158,7 +158,7 @@ enum rc cmd_copy(struct cmd_ctx *ctx)
     struct key from, to;
     enum rc rc = pair_find(ctx, to_ns, ctx->argv[2], replace, &from, &to);
     if (rc == RC_OK)
-        rc = key_copy(&from, &to, ctx->err);
+        rc = key_copy(&from, &to, cmd_aside(ctx), ctx->err);
     if (rc != RC_OK && rc != RC_NOT_FOUND)
         return rc;
     if (rc == RC_OK)
@@ -178,7 +178,7 @@ enum rc cmd_move(struct cmd_ctx *ctx)
     struct key from, to;
     rc = pair_find(ctx, to_ns, ctx->argv[1], false, &from, &to);
     if (rc == RC_OK)
-        rc = key_copy(&from, &to, ctx->err);
+        rc = key_copy(&from, &to, cmd_aside(ctx), ctx->err);
     if (rc == RC_OK)
         rc = key_remove(&from, ctx->err);
     if (rc != RC_OK && rc != RC_NOT_FOUND)

@@ -197,9 +197,13 @@ enum rc cmd_sdiff(struct cmd_ctx *ctx)
 
 static enum rc op_store(struct cmd_ctx *ctx, enum set_op_kind kind, const char *event)
 {
+    const struct set_store store = {.kind = kind,
+                                    .to = ctx->argv[1],
+                                    .name = ctx->argv + 2,
+                                    .name_count = ctx->argc - 2,
+                                    .event = event};
     uint64_t count;
-    enum rc rc = set_op_store(ctx->ns, kind, ctx->argv[1], ctx->argv + 2, ctx->argc - 2, event,
-                              &count, ctx->err);
+    enum rc rc = set_op_store(ctx->ns, &store, cmd_aside(ctx), &count, ctx->err);
     if (rc == RC_OK)
         resp_add_int(ctx->reply, (int64_t)count);
     return rc;

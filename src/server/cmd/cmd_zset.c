@@ -52,6 +52,24 @@ enum rc cmd_zset__store(struct cmd_ctx *ctx, size_t arg, struct zset_items *item
     return zset_save(&key, ctx->err);
 }
 
+enum rc cmd_zset__store_aside(struct cmd_ctx *ctx, size_t arg, struct aside *aside,
+                              const char *event)
+{
+    uint64_t count = aside->key.meta.count;
+    enum rc rc = aside_store(aside, ctx->argv[arg], KV_EVENT_ZSET, event, ctx->err);
+    if (rc == RC_OK)
+        resp_add_int(ctx->reply, (int64_t)count);
+    return rc;
+}
+
+enum rc cmd_zset__piece(struct cmd_ctx *ctx, struct aside *aside, struct zset_items *items,
+                        struct bytes at, bool ended)
+{
+    struct key key = aside->key; /* what it counts is noted when the piece ends */
+    enum rc rc = zset_fill(&key, items, ctx->err);
+    return rc == RC_OK ? aside_piece_end(aside, items->count, at, ended, ctx->err) : rc;
+}
+
 /* ---- ZADD and ZINCRBY ---- */
 
 struct zadd {

@@ -111,11 +111,13 @@ static enum rc call_parse(struct cmd_ctx *ctx, struct op_call *call)
 
 static enum rc call_combine(struct cmd_ctx *ctx, struct op_call *call, struct zset_items *items)
 {
+    return zset_combine(ctx->kv, call->source, call->source_count, &call->options, items, ctx->err);
+}
+
+static enum rc call_run(struct cmd_ctx *ctx, struct op_call *call, struct zset_items *items)
+{
     enum rc rc = call_parse(ctx, call);
-    if (rc == RC_OK)
-        rc = zset_combine(ctx->kv, call->source, call->source_count, &call->options, items,
-                          ctx->err);
-    return rc;
+    return rc == RC_OK ? call_combine(ctx, call, items) : rc;
 }
 
 /* ---- commands ---- */
@@ -124,7 +126,7 @@ static enum rc op_reply(struct cmd_ctx *ctx, enum zset_op op, const char *name)
 {
     struct op_call call = {.options.op = op, .numkeys_arg = 1, .name = name};
     struct zset_items items;
-    enum rc rc = call_combine(ctx, &call, &items);
+    enum rc rc = call_run(ctx, &call, &items);
     if (rc != RC_OK)
         return rc;
     if (items.count > 0)
@@ -135,11 +137,36 @@ static enum rc op_reply(struct cmd_ctx *ctx, enum zset_op op, const char *name)
     return RC_OK;
 }
 
+static enum rc store_aside(struct cmd_ctx *ctx, struct op_call *call, struct aside *aside)
+{
+    struct zset_items items;
+    struct bytes at;
+    uint64_t inputs = 0;
+    for (size_t i = 0; i < call->source_count; i++)
+        inputs = aside_input(inputs, &call->source[i].key);
+    enum rc rc = aside_step(aside, ctx->ns, TYPE_ZSET, inputs, ctx->err);
+    if (rc != RC_OK)
+        return rc;
+    if (aside->phase == ASIDE_FULL)
+        return cmd_zset__store_aside(ctx, 1, aside, call->name);
+    struct aside_piece piece = aside_piece(aside);
+    piece.count_max /= 2; /* an element has two rows */
+    rc = zset_combine_piece(ctx->kv, call->source, call->source_count, &call->options, &piece,
+                            &items, &at, ctx->err);
+    return rc == RC_OK ? cmd_zset__piece(ctx, aside, &items, at, piece.ended) : rc;
+}
+
 static enum rc op_store(struct cmd_ctx *ctx, enum zset_op op, const char *name)
 {
     struct op_call call = {.options.op = op, .numkeys_arg = 2, .name = name};
     struct zset_items items;
-    enum rc rc = call_combine(ctx, &call, &items);
+    struct aside *aside = cmd_aside(ctx);
+    enum rc rc = call_parse(ctx, &call);
+    if (rc == RC_OK &&
+        aside_wanted(aside, ctx->ns, 2 * zset_combine_max(call.source, call.source_count, op)))
+        return store_aside(ctx, &call, aside);
+    if (rc == RC_OK)
+        rc = call_combine(ctx, &call, &items);
     if (rc == RC_COLD)
         key_want(ctx->ns, &ctx->argv[1], 1);
     return rc == RC_OK ? cmd_zset__store(ctx, 1, &items, name) : rc;
@@ -180,7 +207,7 @@ enum rc cmd_zintercard(struct cmd_ctx *ctx)
     struct op_call call = {
         .options.op = ZSET_INTER, .numkeys_arg = 1, .count_only = true, .name = "zintercard"};
     struct zset_items items;
-    enum rc rc = call_combine(ctx, &call, &items);
+    enum rc rc = call_run(ctx, &call, &items);
     if (rc == RC_OK)
         resp_add_int(ctx->reply, (int64_t)items.count);
     return rc;

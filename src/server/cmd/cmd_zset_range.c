@@ -282,14 +282,85 @@ static enum rc range_items(struct cmd_ctx *ctx, const struct key *key, const str
     return rc == RC_NOT_FOUND ? RC_OK : rc;
 }
 
+/* No more elements than this. */
+static uint64_t range_max(const struct range *range, const struct key *key)
+{
+    uint64_t first, count = 0;
+    if (range->kind == RANGE_RANK)
+        return ranks_clamp(range, key->meta.count, &first, &count) ? count : 0;
+    if (range->limit < 0 || (uint64_t)range->limit > key->meta.count)
+        return key->meta.count;
+    return (uint64_t)range->limit;
+}
+
+/* From where the piece before ended. *ret_left: no more than these. */
+static enum rc piece_walk(struct cmd_ctx *ctx, const struct key *key, const struct range *range,
+                          const struct aside *aside, struct zset_walk *walk, uint64_t *ret_left)
+{
+    struct zset_span span = zset_span_by_score();
+    enum rc span_rc = RC_OK;
+    if (!aside->has_at)
+        return range_walk(ctx, key, range, walk, ret_left);
+    if (range->kind != RANGE_RANK)
+        span_rc = range_span(key, range, &span, ctx->err);
+    enum rc rc = zset_walk_init(walk, key, span, range->reverse, ctx->err);
+    if (rc == RC_OK)
+        rc = span_rc;
+    *ret_left = aside->left;
+    return rc == RC_OK ? zset_walk_resume(walk, buf_bytes(&aside->at), ctx->err) : rc;
+}
+
+static enum rc range_piece(struct cmd_ctx *ctx, const struct key *key, const struct range *range,
+                           struct aside *aside)
+{
+    CLEANUP(zset_walk_done) struct zset_walk walk;
+    struct zset_items items = {0};
+    struct zset_item item;
+    uint64_t left = 0;
+    enum rc rc = piece_walk(ctx, key, range, aside, &walk, &left);
+    while (rc == RC_OK && left > 0 && items.count < ASIDE_PIECE_ROWS / 2) {
+        rc = zset_walk_next(&walk, &item, ctx->err);
+        if (rc != RC_OK)
+            break;
+        rc = zset_items_add(ctx->kv, &items, item, ctx->err);
+        left--;
+    }
+    bool ended = rc == RC_NOT_FOUND || (rc == RC_OK && left == 0);
+    if (ended || (rc == RC_COLD && items.count > 0))
+        rc = RC_OK; /* the next piece begins with what is cold */
+    if (rc != RC_OK)
+        return rc;
+    rc = cmd_zset__piece(ctx, aside, &items, zset_walk_at(&walk), ended);
+    if (rc == RC_WAIT)
+        aside->left = left;
+    return rc;
+}
+
+/* Lexical ranges are not built aside: where scores differ every piece would search for its place.
+ */
+static enum rc range_aside(struct cmd_ctx *ctx, const struct key *key, const struct range *range,
+                           struct aside *aside)
+{
+    enum rc rc = aside_step(aside, ctx->ns, TYPE_ZSET, aside_input(0, key), ctx->err);
+    if (rc != RC_OK)
+        return rc;
+    if (aside->phase == ASIDE_FULL)
+        return cmd_zset__store_aside(ctx, 1, aside, "zrangestore");
+    return range_piece(ctx, key, range, aside);
+}
+
 enum rc cmd_zrangestore(struct cmd_ctx *ctx)
 {
     struct range range = {.kind = RANGE_AUTO};
     struct zset_items items = {0};
+    struct aside *aside = cmd_aside(ctx);
     struct key key;
     enum rc rc = range_parse(ctx, 2, true, &range);
     if (rc == RC_OK)
         rc = key_read(ctx->ns, ctx->argv[2], TYPE_ZSET, &key, ctx->err);
+    if (rc == RC_OK && key.exists && range.kind != RANGE_LEX &&
+        aside_wanted(aside, ctx->ns, 2 * range_max(&range, &key)))
+        return range_aside(ctx, &key, &range, aside);
     if (rc == RC_OK && key.exists)
         rc = range_items(ctx, &key, &range, &items);
     if (rc == RC_COLD)

@@ -53,7 +53,7 @@ static enum rc run_copy(struct kv_fix *fix, void *arg)
     struct pair_call *call = arg;
     struct key from, to;
     enum rc rc = pair_find(fix, call, &from, &to);
-    return rc == RC_OK ? key_copy(&from, &to, &fix->err) : rc;
+    return rc == RC_OK ? key_copy(&from, &to, NULL, &fix->err) : rc;
 }
 
 static void copy_key(struct kv_fix *fix, const char *from, const char *to)

@@ -18,6 +18,7 @@ struct call {
     struct bytes to;
     struct bytes name[SETS_MAX];
     size_t name_count;
+    struct aside *aside; /* NULL: in one commit */
     /* results */
     uint64_t count;
     char text[TEXT_BYTES];
@@ -52,8 +53,12 @@ static enum rc run_op(struct kv_fix *fix, void *arg)
 static enum rc run_store(struct kv_fix *fix, void *arg)
 {
     struct call *call = arg;
-    return set_op_store(fix->ns, call->kind, call->to, call->name, call->name_count, "stored",
-                        &call->count, &fix->err);
+    const struct set_store store = {.kind = call->kind,
+                                    .to = call->to,
+                                    .name = call->name,
+                                    .name_count = call->name_count,
+                                    .event = "stored"};
+    return set_op_store(fix->ns, &store, call->aside, &call->count, &fix->err);
 }
 
 static enum rc run_add(struct kv_fix *fix, void *arg)
