@@ -212,9 +212,12 @@ bool config__row_same(const struct config_row *row, const struct config *a, cons
 }
 
 void config_listen(struct config *config,
+                   enum rc (*possible)(void *arg, const struct config *next, const char *name,
+                                       struct err *err),
                    void (*changed)(void *arg, const struct config *config, const char *name),
                    void *arg)
 {
+    config->possible = possible;
     config->changed = changed;
     config->changed_arg = arg;
 }
@@ -281,6 +284,8 @@ static enum rc values_set(struct config *next, const struct bytes *name_value, s
         if (config__kind(row)->many)
             word_count = value_split(word[0], word, CONFIG_WORDS_MAX);
         enum rc rc = config__row_set(row, next, word, word_count, err);
+        if (rc == RC_OK && next->possible)
+            rc = next->possible(next->changed_arg, next, row->name, err);
         if (rc != RC_OK)
             return set_failed(known, err);
     }

@@ -124,6 +124,7 @@ struct config {
     /* not options */
     char *file;          /* absolute; "": none was given */
     struct files *files; /* where files are read and rewritten */
+    enum rc (*possible)(void *arg, const struct config *next, const char *name, struct err *err);
     void (*changed)(void *arg, const struct config *config, const char *name);
     void *changed_arg;
 };
@@ -150,8 +151,11 @@ enum rc config_parse(struct config *config, struct bytes text, const char *sourc
 void config_print(enum config_wish wish, FILE *to);
 
 /* From now on `changed` is called once for every option that config_set() has changed, by its name
- * (never an alias), after all of them have been. */
+ * (never an alias), after all of them have been; `possible` before that: what it refuses is an
+ * error. Both may be NULL. */
 void config_listen(struct config *config,
+                   enum rc (*possible)(void *arg, const struct config *next, const char *name,
+                                       struct err *err),
                    void (*changed)(void *arg, const struct config *config, const char *name),
                    void *arg);
 /* CONFIG SET: all pairs or none. The text of RC_INVALID is Redis's. */

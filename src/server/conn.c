@@ -333,6 +333,7 @@ static void conn_send(struct conn *conn)
             break;
         }
         conn->out_sent += (size_t)sent;
+        conn->last_ms = conn->server->kv.now_ms; /* who is being answered is not idle */
         conn->server->stats.output_bytes += (uint64_t)sent;
         conn->server->stats.send_count++;
     }
@@ -439,6 +440,21 @@ static void conn_read(struct conn *conn)
     conn->server->stats.read_count++;
     server__conn_queue(conn);
     conn->server->busy = true;
+}
+
+void server__conn_finish(struct conn *conn)
+{
+    const int unsent = 0; /* no limit of ours: who reads later reads from the kernel */
+    size_t before;
+    if (!conn->is_unix)
+        (void)setsockopt(conn->watch.fd, IPPROTO_TCP, TCP_NOTSENT_LOWAT, &unsent, sizeof unsent);
+    do {
+        before = conn->in.len - in_spent(conn);
+        if (!conn->eof && !conn->broken && before < in_limit(conn) / IN_AHEAD_SHARE)
+            conn_read(conn);
+    } while (conn->in.len - in_spent(conn) > before);
+    conn->eof = true;
+    server__conn_touch(conn);
 }
 
 /* ---- between ---- */

@@ -1,7 +1,11 @@
 /* dispatch.c - what stands between a parsed command and its handler. */
 #include "server/server_int.h"
 
+#include "base/log.h"
+
 #include "base/banned.h"
+
+enum { WEB_WARN_MS = 60 * 1000 };
 
 static enum rc subscribed_error(struct cmd_ctx *ctx)
 {
@@ -40,6 +44,26 @@ static enum rc keys_check(struct cmd_ctx *ctx)
             return err_set(ctx->err, RC_INVALID, "a key of %zu bytes is over the limit of %d",
                            ctx->argv[index[i]].len, KEY_BYTES_MAX);
     return RC_OK;
+}
+
+/* A page in somebody's browser can make it send any text to a port of his machine, behind these
+ * words of HTTP. Nothing of it is run, and nothing answered. */
+static bool is_from_a_browser(const struct cmd_ctx *ctx)
+{
+    return cmd_arg_is(ctx->argv[0], "POST") || cmd_arg_is(ctx->argv[0], "HOST:");
+}
+
+static void browser_refuse(struct cmd_ctx *ctx)
+{
+    struct server *server = ctx->server;
+    uint64_t now_ms = server->kv.now_ms;
+    server__conn_quit(ctx->conn);
+    if (server->web_warned_ms != 0 && now_ms - server->web_warned_ms < WEB_WARN_MS)
+        return;
+    server->web_warned_ms = now_ms;
+    log_warn("client %s was closed: it sent POST or Host:, as a browser does that was made to "
+             "attack this server",
+             ctx->conn->peer);
 }
 
 /* Whether the command can be run at all; with a text as Redis gives it. */
@@ -105,6 +129,10 @@ static void monitor_note(struct cmd_ctx *ctx, bool was_blocked, enum rc rc)
 enum rc server__dispatch(struct cmd_ctx *ctx)
 {
     struct server *server = ctx->server;
+    if (UNLIKELY(!ctx->cmd) && is_from_a_browser(ctx)) {
+        browser_refuse(ctx);
+        return RC_OK;
+    }
     enum rc rc = command_check(ctx);
     if (UNLIKELY(rc != RC_OK))
         return command_refuse(ctx, rc);

@@ -21,6 +21,7 @@ enum {
      * client's window is sent when the client makes room, on the client's processor and time; what
      * we hold is sent on ours. */
     UNSENT_BYTES = 32 * 1024,
+    KEEPALIVE_PROBES = 3, /* a peer that answers none of them is gone */
 };
 #define ACCEPT_PAUSE_NS UINT64_C(100000000)
 
@@ -72,13 +73,14 @@ static void client_accept(struct server *server, int fd, const union address *ad
     }
     if (!is_unix) {
         const int on = 1, idle = (int)config->tcp_keepalive_s, every = idle / 3 > 0 ? idle / 3 : 1;
-        const int unsent = UNSENT_BYTES;
+        const int unsent = UNSENT_BYTES, probes = KEEPALIVE_PROBES;
         (void)setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &on, sizeof on);
         (void)setsockopt(fd, IPPROTO_TCP, TCP_NOTSENT_LOWAT, &unsent, sizeof unsent);
         if (idle > 0) {
             (void)setsockopt(fd, SOL_SOCKET, SO_KEEPALIVE, &on, sizeof on);
             (void)setsockopt(fd, IPPROTO_TCP, TCP_KEEPIDLE, &idle, sizeof idle);
             (void)setsockopt(fd, IPPROTO_TCP, TCP_KEEPINTVL, &every, sizeof every);
+            (void)setsockopt(fd, IPPROTO_TCP, TCP_KEEPCNT, &probes, sizeof probes);
         }
     }
     server__conn_new(server, fd, is_unix);

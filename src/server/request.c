@@ -408,6 +408,7 @@ void server__request_ahead(struct request *request, const struct bytes *key, siz
 void server__pause_end(struct server *server)
 {
     server->pause_end_ms = 0;
+    server__sweep_set(server);
     for (struct conn *conn = server->conns; conn; conn = conn->next) {
         if (conn->paused && conn->parked)
             task_wake(&conn->parked->task);

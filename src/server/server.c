@@ -100,6 +100,7 @@ static void config_changed(void *arg, const struct config *config, const char *n
         server->notify = config->notify_keyspace_events;
         server__listening_update(server);
     } else if (strcmp(name, "proto-max-bulk-len") == 0) {
+        server->kv.string_bytes_max = config->proto_max_bulk_len;
         for (struct conn *conn = server->conns; conn; conn = conn->next)
             conn->parser.bulk_bytes_max = (int64_t)config->proto_max_bulk_len;
     } else if (strcmp(name, "loglevel") == 0) {
@@ -112,14 +113,45 @@ static void config_changed(void *arg, const struct config *config, const char *n
     } else if (strcmp(name, "busy-poll") == 0) {
         loop_spin_set(server->loop, config->busy_poll);
     } else if (strcmp(name, "active-expire") == 0) {
-        expire_active_set(server->expire, config->active_expire);
+        server__sweep_set(server);
     }
+}
+
+/* CONFIG SET: what the system cannot do is refused before anything is changed. */
+static enum rc config_possible(void *arg, const struct config *next, const char *name,
+                               struct err *err)
+{
+    (void)arg;
+    if (strcmp(name, "maxclients") != 0 || clients_max(next) >= next->maxclients)
+        return RC_OK;
+    return err_set(err, RC_INVALID,
+                   "The operating system is not able to handle the specified number of clients, "
+                   "try with %zu",
+                   clients_max(next));
+}
+
+/* What CONFIG GET shows is what holds. */
+static void clients_limit(struct server *server)
+{
+    server->conn_count_max = clients_max(server->config);
+    if (server->conn_count_max >= server->config->maxclients)
+        return;
+    log_warn("maxclients is %zu, not %u: the system gives no more descriptors (ulimit -n)",
+             server->conn_count_max, (unsigned)server->config->maxclients);
+    server->config->maxclients = (uint32_t)server->conn_count_max;
+}
+
+/* A pause stops it too: the sweep writes. */
+void server__sweep_set(struct server *server)
+{
+    expire_active_set(server->expire, server->config->active_expire && server->pause_end_ms == 0);
 }
 
 static enum rc databases_open(struct server *server, struct err *err)
 {
     kv_init(&server->kv, server->store, server->clock);
     encodings_set(server);
+    server->kv.string_bytes_max = server->config->proto_max_bulk_len;
     server->kv.hooks = (struct kv_hooks){
         .changed = server__key_changed, .flushed = server__ns_flushed, .arg = server};
     return names_open(&server->kv, err);
@@ -227,7 +259,7 @@ enum rc server_new(const struct server_options *options, struct server **ret_ser
     clock_steps_init(&server->steps, server->clock);
     server->config = options->config;
     server->start_ms = server->last_save_ms = clock_unix_ms(server->clock);
-    server->conn_count_max = clients_max(server->config);
+    clients_limit(server);
     server->notify = server->config->notify_keyspace_events;
     run_id_draw(server->run_id);
     server_parts_init(server);
@@ -263,7 +295,7 @@ enum rc server_new(const struct server_options *options, struct server **ret_ser
         expire_active_set(server->expire, server->config->active_expire);
         loop_spin_set(server->loop, server->config->busy_poll);
         server__listening_update(server);
-        config_listen(server->config, config_changed, server);
+        config_listen(server->config, config_possible, config_changed, server);
         rc = loop_add(server->loop, &server->signals, err);
     }
     if (rc == RC_OK)
@@ -287,7 +319,7 @@ void server_free(struct server *server)
     while (server->conns)
         server__conn_close(server->conns);
     loop_del(server->loop, &server->signals);
-    config_listen(server->config, NULL, NULL);
+    config_listen(server->config, NULL, NULL, NULL);
     queue_lease_free(server->queue_lease);
     expire_free(server->expire);
     part_free(server->part);
@@ -405,8 +437,7 @@ static enum rc server_drain(struct server *server, struct err *err)
     uint64_t end_ns = clock_mono_ns(server->clock) + DRAIN_MS_MAX * NS_A_MS;
     server__listen_end(server);
     for (struct conn *conn = server->conns; conn; conn = conn->next) {
-        conn->eof = true; /* what was read is run and answered */
-        server__conn_touch(conn);
+        server__conn_finish(conn); /* what was sent is run and answered */
         if (conn->parked && server__request_blocked(conn->parked))
             conn->broken = true; /* it would wait for ever */
     }

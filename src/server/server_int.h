@@ -258,6 +258,7 @@ struct server {
     uint64_t now_ns;        /* of the last step */
     uint64_t conns_cron_ms; /* when clients were last looked at */
     uint64_t pause_end_ms;
+    uint64_t web_warned_ms; /* when it was last told that a browser had tried */
     bool pause_writes_only;
     bool busy;                     /* another turn at once */
     bool flush_asked, evict_asked; /* to be done after the turn */
@@ -281,6 +282,8 @@ void server__conn_new(struct server *server, int fd, bool is_unix); /* takes the
 void server__conn_close(struct conn *conn);                         /* and frees it */
 /* Closes it after the replies so far; commands behind this one do not run. */
 void server__conn_quit(struct conn *conn);
+/* The server ends: everything the client has sent is taken, and nothing after that. */
+void server__conn_finish(struct conn *conn);
 void server__conn_touch(struct conn *conn); /* its output is looked at after the turn */
 void server__conn_queue(struct conn *conn); /* its input is looked at in the turn */
 void server__conns_settle(struct server *server);
@@ -325,8 +328,11 @@ bool server__request_unblock(struct request *request, bool error);
 bool server__request_blocked(const struct request *request);
 /* It waits for keys, or goes on in many commits: it may take for ever. */
 bool server__request_is_long(const struct request *request);
-void server__pause_end(
-    struct server *server); /* those who wait for the end of a CLIENT PAUSE run */
+/* Those who wait for the end of a CLIENT PAUSE run. */
+void server__pause_end(struct server *server);
+
+/* server.c */
+void server__sweep_set(struct server *server); /* whether keys expire by themselves just now */
 
 /* request_aside.c */
 void server__request_aside_free(struct request_aside *aside); /* NULL is allowed */

@@ -14,6 +14,7 @@ void kv_init(struct kv *kv, struct store *store, const struct clock *clock)
     *kv = (struct kv){.store = store,
                       .clock = clock,
                       .aside_rows_min = ASIDE_ROWS_MIN,
+                      .string_bytes_max = STRING_BYTES_MAX,
                       .encodings = {.hash_listpack_count = 512,
                                     .hash_listpack_bytes = 64,
                                     .set_intset_count = 512,

@@ -138,6 +138,7 @@ struct kv {
     struct scan_cursors cursors;
     struct expire *expire; /* the sweep; NULL: none runs */
     struct kv_encodings encodings;
+    uint64_t string_bytes_max; /* no string grows beyond; at most STRING_BYTES_MAX */
     uint64_t hit_count, miss_count, expired_count;
     uint64_t begun_hit_count, begun_miss_count; /* when the command that runs began */
 };

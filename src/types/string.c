@@ -365,7 +365,8 @@ enum rc string_write(struct key *key, uint64_t at, struct bytes part, struct err
     struct string_edit edit;
     if (part.len == 0)
         return RC_OK;
-    if (at > STRING_BYTES_MAX || part.len > STRING_BYTES_MAX - at)
+    uint64_t max = key->ns->kv->string_bytes_max;
+    if (at > max || part.len > max - at)
         return err_set(err, RC_INVALID, STRING_TOO_LONG);
     uint64_t end = at + part.len;
     enum rc rc = string_edit_begin(&edit, key, end, err);

@@ -185,6 +185,20 @@ def test_a_pause_of_writes_lets_reads_through(server):
     assert [writer.hear(), writer.hear()] == ["+OK", "new"]
 
 
+def test_nothing_expires_by_itself_during_a_pause(server):
+    control = server.client()
+    with control.pipeline() as pipe:
+        pipe.set("short", 1, px=1).execute_command("CLIENT", "PAUSE", "600000", "WRITE")
+        pipe.execute()
+    until = control.time()[0] + 2  # the sweep sleeps a second at most
+    wait_until(lambda: control.time()[0] > until)
+    assert control.get("short") is None
+    assert control.dbsize() == 1 and control.info("stats")["expired_keys"] == 0
+    control.client_unpause()
+    wait_until(lambda: control.dbsize() == 0)
+
+
+
 @pytest.mark.parametrize("lines", ["SET k v", "PUBLISH c m", "MULTI|INCR k|EXEC", "BLPOP k 0.001",
                                    "FLUSHALL", "DEL k"])
 def test_a_pause_of_writes_holds_what_may_write(server, lines):

@@ -3,6 +3,7 @@ import random
 
 import pytest
 
+from talk import Link
 from test_cmd_string import play
 
 NOT_INT = "ERR value is not an integer or out of range"
@@ -198,3 +199,14 @@ def test_bitmaps_over_many_chunks(server):
     assert client.bitpos("nothing", 1) == -1
     assert client.bitop("XOR", "all", "k", "inverse") == len(value)
     assert client.bitpos("all", 0, 0, -1) == -1
+
+
+LIMIT = """CONFIG SET proto-max-bulk-len 1mb|SETRANGE x 1048575 a|SETRANGE x 1048576 a|APPEND x ab|STRLEN x
+SETBIT y 8388607 1|SETBIT y 8388608 1|GETBIT y 8388608|BITFIELD y SET u8 8388600 1|BITFIELD y SET u8 8388608 1
+BITFIELD y GET u8 #1048575|BITFIELD y GET u8 #1048576|CONFIG SET proto-max-bulk-len 512mb|APPEND x ab"""
+
+
+def test_no_string_grows_beyond_proto_max_bulk_len(pair):
+    lines = LIMIT.replace("\n", "|").split("|")
+    ours, theirs = (link.say(*lines) for link in (Link(pair.ours), Link(pair.oracle)))
+    assert dict(zip(lines, ours)) == dict(zip(lines, theirs))

@@ -136,6 +136,19 @@ def test_maxclients_is_obeyed_at_once(server):
     assert server.client().ping()
 
 
+def test_more_clients_than_the_system_has_descriptors_for_are_refused_and_told(start):
+    server = start(prefix=("prlimit", "--nofile=256:256"))
+    client = server.client()
+    limit = int(client.config_get("maxclients")["maxclients"])
+    assert limit < 256 and limit == client.info("clients")["maxclients"]
+    assert f"maxclients is {limit}, not 10000" in server.stderr()
+    with pytest.raises(redis.ResponseError, match="The operating system is not able to handle the specified number of "
+                                                  f"clients, try with {limit}"):
+        client.config_set("maxclients", 5000)
+    assert client.config_get("maxclients")["maxclients"] == str(limit)
+    assert client.config_set("maxclients", limit)
+
+
 def test_rewrite_keeps_the_file(start, tmp_path):
     path = config_file(tmp_path, "# mine\ntimeout 100\n\nmaxclients 50\n")
     server = start("--loglevel", "warning", file=path)

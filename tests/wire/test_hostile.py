@@ -560,3 +560,24 @@ def test_who_has_not_said_the_password_and_takes_no_replies_is_not_listened_to_f
             while sent < 128 * MIB:
                 sent += link.send(part)
     assert server.client(password="secret").ping()
+
+
+@pytest.mark.parametrize("request_", [b"POST / HTTP/1.1\r\nContent-Type: text/plain\r\n\r\n", b"Host: localhost\r\n",
+                                      words("post", "/")])
+def test_a_browser_that_is_made_to_send_commands_is_closed_and_nothing_runs(peer, request_):
+    with peer.connect() as link:
+        link.sendall(request_ + b"SET pwn 1\r\n")
+        assert hear_all(link) == b""
+    assert peer.client().get("pwn") is None
+
+
+def test_who_was_served_after_a_long_wait_is_not_idle(peer):
+    """A worker with `timeout` set: what counts is when it was last spoken to, not only when it last spoke."""
+    other = peer.client()
+    with peer.connect() as link:
+        link.sendall(words("CLIENT", "SETNAME", "worker") + words("BLPOP", "queue", "0"))
+        hear(link, b"+OK\r\n")
+        wait_until(lambda: client_field(other, "worker", "idle") >= 2)
+        other.rpush("queue", "job")
+        hear(link, words("queue", "job"))
+        assert client_field(other, "worker", "idle") <= 1

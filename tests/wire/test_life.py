@@ -90,6 +90,20 @@ def test_a_signal_lets_requests_finish(start):
     assert replies == [True] * 500
 
 
+def test_a_signal_answers_all_that_was_sent_to_who_reads_later(start):
+    """The replies go into the kernel's buffers: nobody is waited for, and nothing that was sent is left unread."""
+    server, count = start(), 50_000
+    with server.connect() as link:
+        link.sendall(b"INCR a\r\n" * count)
+        assert server.stop() == 0
+        replies = b""
+        while part := link.recv(1 << 20):
+            replies += part
+    assert replies == b"".join(b":%d\r\n" % (n + 1) for n in range(count))
+    assert "before their replies were taken" not in server.stderr()
+    assert start().client().get("a") == b"%d" % count
+
+
 def test_a_directory_has_one_server(start):
     server = start()
     assert "in use by another process" in start_refused(server.dir)

@@ -19,7 +19,7 @@ static enum rc offset_parse(struct cmd_ctx *ctx, size_t arg, unsigned unit_bits,
         unit = unit_bits;
     }
     if (!number_int(text, &offset) || __builtin_mul_overflow(offset, unit, &offset) || offset < 0 ||
-        offset / 8 >= STRING_BYTES_MAX)
+        (uint64_t)offset / 8 >= ctx->kv->string_bytes_max)
         return cmd_error(ctx, "bit offset is not an integer or out of range");
     *ret_offset = (uint64_t)offset;
     return RC_OK;

@@ -330,6 +330,7 @@ enum rc cmd_client_pause(struct cmd_ctx *ctx)
     server->pause_writes_only = writes && (!active || server->pause_writes_only);
     if (!active || end_ms > server->pause_end_ms)
         server->pause_end_ms = end_ms;
+    server__sweep_set(server);
     resp_add_status(ctx->reply, "OK");
     return RC_OK;
 }

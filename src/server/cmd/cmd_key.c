@@ -123,9 +123,10 @@ static enum rc db_arg(struct cmd_ctx *ctx, size_t arg, struct ns **ret_ns)
 /* Both keys are found, or both are asked for. RC_NOT_FOUND: there is nothing to copy, or no place
  * for it. */
 static enum rc pair_find(struct cmd_ctx *ctx, struct ns *to_ns, struct bytes to_name, bool replace,
-                         struct key *ret_from, struct key *ret_to)
+                         bool moves, struct key *ret_from, struct key *ret_to)
 {
-    enum rc rc = key_write(ctx->ns, ctx->argv[1], KEY_ANY, ret_from, ctx->err);
+    enum rc rc = moves ? key_write(ctx->ns, ctx->argv[1], KEY_ANY, ret_from, ctx->err)
+                       : key_read(ctx->ns, ctx->argv[1], KEY_ANY, ret_from, ctx->err);
     if (rc == RC_COLD)
         key_want(to_ns, &to_name, 1);
     if (rc != RC_OK)
@@ -156,7 +157,7 @@ enum rc cmd_copy(struct cmd_ctx *ctx)
     if (to_ns == ctx->ns && bytes_eq(ctx->argv[1], ctx->argv[2]))
         return cmd_error(ctx, "source and destination objects are the same");
     struct key from, to;
-    enum rc rc = pair_find(ctx, to_ns, ctx->argv[2], replace, &from, &to);
+    enum rc rc = pair_find(ctx, to_ns, ctx->argv[2], replace, false, &from, &to);
     if (rc == RC_OK)
         rc = key_copy(&from, &to, cmd_aside(ctx), ctx->err);
     if (rc != RC_OK && rc != RC_NOT_FOUND)
@@ -176,7 +177,7 @@ enum rc cmd_move(struct cmd_ctx *ctx)
     if (to_ns == ctx->ns)
         return cmd_error(ctx, "source and destination objects are the same");
     struct key from, to;
-    rc = pair_find(ctx, to_ns, ctx->argv[1], false, &from, &to);
+    rc = pair_find(ctx, to_ns, ctx->argv[1], false, true, &from, &to);
     if (rc == RC_OK)
         rc = key_copy(&from, &to, cmd_aside(ctx), ctx->err);
     if (rc == RC_OK)

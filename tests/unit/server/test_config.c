@@ -27,7 +27,7 @@ static void setup(struct fixture *fix)
 {
     *fix = (struct fixture){.sim = file_sim_new()};
     config_init(&fix->config, file_sim_files(fix->sim));
-    config_listen(&fix->config, changed, fix);
+    config_listen(&fix->config, NULL, changed, fix);
 }
 
 static void teardown(struct fixture *fix)
@@ -40,7 +40,7 @@ static void restart(struct fixture *fix)
 {
     config_done(&fix->config);
     config_init(&fix->config, file_sim_files(fix->sim));
-    config_listen(&fix->config, changed, fix);
+    config_listen(&fix->config, NULL, changed, fix);
 }
 
 static enum rc parse(struct fixture *fix, const char *text)
