@@ -192,11 +192,28 @@ static void flight_remove(struct load **list, struct load *load)
         load->flight_next->flight_prev = load->flight_prev;
 }
 
+/* All of a group was read for one command: that leaves before what is asked for again and again. */
+static void bulk_unref(struct tree *tree, const struct load *load)
+{
+    struct tree_pos pos;
+    if (load->has_from)
+        tree_seek(tree, load->from, &pos);
+    else
+        tree_seek_first(tree, &pos);
+    while (tree_settle(tree, &pos) &&
+           bytes_cmp(block_entry(pos.block, 0).suffix, load->bound) <= 0) {
+        pos.block->ref = 0;
+        pos.index = pos.block->count;
+    }
+}
+
 /* Nobody holds it and it is not in flight: frees it. */
 static void load_forget(struct loads *loads, struct load *load)
 {
     ASSERT(load->holder_count == 0 && !load->in_flight);
     if (!load_of_row(loads, load)) {
+        if (load->bulk && load->state == LOAD_READY && load->has_bound && !load->reverse)
+            bulk_unref(&load_group(loads, load)->tree, load);
         if (load->group_prev)
             load->group_prev->group_next = load->group_next;
         else

@@ -174,10 +174,21 @@ bool store_room(struct store *store)
            journal_disk_low(store->journal);
 }
 
-static void evict(struct store *store)
+/* What has to leave. A command that needs more than hot-memory at once would drive out everything
+ * else, and have no more room for it: half of hot-memory is left to the others. */
+static uint64_t evict_want(const struct store *store)
 {
     uint64_t bytes = hot_bytes(&store->hot), max = store->options.hot_memory_bytes;
-    if (bytes <= max) {
+    uint64_t pinned = store->loads.pinned_bytes, kept = max / 2 + pinned;
+    if (bytes <= max || bytes <= kept)
+        return 0;
+    return pinned <= max / 2 ? bytes - max : bytes - kept;
+}
+
+static void evict(struct store *store)
+{
+    uint64_t want = evict_want(store), max = hot_bytes(&store->hot) - want;
+    if (want == 0) {
         store->stuck = false;
         return;
     }
@@ -186,8 +197,8 @@ static void evict(struct store *store)
     uint32_t laps = 0;
     /* Far over it, loads of large rows bring more than the hand finds among small ones that stay.
      */
-    uint32_t visits = bytes - max > max / 16 ? 8 * EVICT_VISITS : EVICT_VISITS;
-    struct hot_evict_result result = hot_evict(&store->hot, horizon, bytes - max, visits);
+    uint32_t visits = want > max / 16 ? 8 * EVICT_VISITS : EVICT_VISITS;
+    struct hot_evict_result result = hot_evict(&store->hot, horizon, want, visits);
     /* The first lap takes the reference bits, the second takes what kept none. */
     while (result.lap && store->hot.meter.total_bytes > max && laps++ < 2)
         result = hot_evict(&store->hot, horizon, store->hot.meter.total_bytes - max, visits);

@@ -28,3 +28,19 @@ def test_a_start_finds_out_what_there_is_behind_large_tiles_that_were_deleted(st
     server.kill()
     client = start("--tile-types", "imagery=1").client(socket_timeout=20)
     assert client.execute_command("TILE.COUNT", "imagery", "") == 0
+
+
+def test_a_command_larger_than_memory_leaves_what_is_hot(start):
+    """12 MiB of fields are read at once where 4 MiB are allowed, beside 1,000 keys that everybody asks for."""
+    client = start("--hot-memory", "4mb").client()
+    for first in range(0, 150_000, 1000):
+        client.hset("large", mapping={f"field:{n:08d}": "v" * 64 for n in range(first, first + 1000)})
+    client.execute_command("DEBUG", "RELOAD")
+    names = [f"small:{n}" for n in range(1000)]
+    client.mset({name: "x" * 200 for name in names})
+    client.execute_command("SAVE")
+    for read in (client.hvals, client.hgetall, client.hkeys):
+        assert len(read("large")) == 150_000
+        before = client.info("tiers")["cold_reads"]
+        assert client.mget(names) == [b"x" * 200] * len(names)
+        assert client.info("tiers")["cold_reads"] == before
