@@ -4,6 +4,7 @@
 #include <stdlib.h>
 
 #include "types/rows.h"
+#include "types/zset_int.h"
 
 #include "base/banned.h"
 
@@ -244,19 +245,40 @@ struct search {
     size_t cold_count; /* answers that were cold: looked for again when the command runs again */
 };
 
+static bool is_much_larger(const struct search *search, const struct zset_source *other)
+{
+    return source_count(other) / PROBE_FACTOR > source_count(search->lead);
+}
+
 /* A source that is not much larger than the lead comes as a whole. */
 static enum rc search_load(const struct search *search, struct err *err)
 {
     enum rc rc = rows_need_all(&search->lead->key, err);
     for (size_t i = 0; i < search->other_count && (rc == RC_OK || rc == RC_COLD); i++) {
         const struct zset_source *other = search->other[i];
-        if (source_count(other) == 0 ||
-            source_count(other) / PROBE_FACTOR > source_count(search->lead))
+        if (source_count(other) == 0 || is_much_larger(search, other))
             continue;
         enum rc one_rc = rows_need_all(&other->key, err);
         rc = one_rc == RC_OK ? rc : one_rc;
     }
     return rc;
+}
+
+/* The row was cold: so are those around it, which the next members of the lead will ask for. Not in
+ * a source that is much larger, where they are far apart. */
+static void search_cold(struct search *search, const struct zset_source *other,
+                        struct bytes member)
+{
+    struct store *store = other->key.ns->kv->store;
+    struct zset_suffix suffix;
+    struct err ignored = {0};
+    if (!search->piece || is_much_larger(search, other))
+        return;
+    search->cold_count = COLD_ROWS_MAX; /* no need to look further */
+    if (other->key.meta.type == TYPE_SET)
+        store_want(store, key_rows(&other->key), member, STORE_WANT_PAGE);
+    else if (zset__suffix(other->key.ns->kv, member, &suffix, &ignored) == RC_OK)
+        store_want(store, key_rows(&other->key), zset__member_suffix(suffix), STORE_WANT_PAGE);
 }
 
 /* RC_NOT_FOUND: not in the result. */
@@ -270,8 +292,10 @@ static enum rc search_one(struct search *search, struct zset_item *item, struct 
         double score;
         enum rc rc = source_score(search->other[i], item->member, &score, err);
         cold = cold || rc == RC_COLD;
-        if (rc == RC_COLD)
+        if (rc == RC_COLD) {
+            search_cold(search, search->other[i], item->member);
             continue;
+        }
         if (rc == (inter ? RC_NOT_FOUND : RC_OK))
             return RC_NOT_FOUND;
         if (rc != RC_OK && rc != RC_NOT_FOUND)
