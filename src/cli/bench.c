@@ -525,7 +525,7 @@ static enum rc option_set(struct bench *bench, const char *name, const char *val
         *numbers[i].to = number;
         return RC_OK;
     }
-    return err_set(err, RC_INVALID, "option \"%s\" is unknown; try: terrace help", name);
+    return err_set(err, RC_INVALID, "unknown option \"%s\"; try: terrace help", name);
 }
 
 static enum rc names_check(const char *list, struct err *err)

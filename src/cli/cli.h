@@ -4,6 +4,7 @@
 #pragma once
 
 #include <stdbool.h>
+#include <stddef.h>
 
 #include "base/err.h"
 
@@ -11,36 +12,39 @@ int cli_inspect(int argc, char **argv);
 int cli_repair(int argc, char **argv);
 int cli_backup(int argc, char **argv);
 int cli_restore(int argc, char **argv);
-/* [-h HOST] [-p PORT] [-a PASSWORD] [--user NAME] COMMAND [ARG]...; ping and info take the options
- * behind them as well. */
+/* [which server] [-n DB] [-3] COMMAND [ARG]...; ping and info take the options behind them as well,
+ * and so no argument that begins with "-". */
 int cli_client(int argc, char **argv);
-/* [-h HOST] [-p PORT] [-a PASSWORD] [--user NAME] [-c CONNECTIONS] [-P PIPELINE] [-n REQUESTS] [-d
- * BYTES] [-r NUMBERS] [TEST,...] */
+/* [which server] [-c CONNECTIONS] [-P PIPELINE] [-n REQUESTS] [-d BYTES] [-r NUMBERS] [TEST,...] */
 int cli_bench(int argc, char **argv);
 /* import|export|verify|sample ...; see terrace help */
 int cli_tile(int argc, char **argv);
 void cli_tile_help(void); /* on standard output */
-/* run JOB --exec 'COMMAND {min} {max}' [--workers N] [--stale MS] [--retries N] [--db N] and which
- * server */
+/* run JOB --exec 'COMMAND {min} {max}' [--workers N] [--stale MS] [--retries N] [which server] */
 int cli_part(int argc, char **argv);
 void cli_part_help(void);
 void cli_bench_tests_print(void); /* their names, on standard output */
-/* [-h HOST] [-p PORT] [-a PASSWORD] [--user NAME] ls|tree|stat|du|find|mv|rm|import|check ... */
+/* [which server] ls|tree|stat|du|find|mv|rm|import|check ... */
 int cli_fs(int argc, char **argv);
 void cli_fs_help(void); /* what there is, on standard output */
 
 struct cli_server { /* which one, and as whom; all borrowed */
     const char *host;
     const char *port;
+    const char *socket;   /* a Unix socket, instead of them; NULL: none */
     const char *user;     /* NULL: the default one */
     const char *password; /* NULL: none is sent */
+    const char *db;       /* NULL: the first */
 };
 /* 127.0.0.1, port 7379, and the password of TERRACE_AUTH if it is set. */
 void cli_server_init(struct cli_server *server);
-/* Takes -h, -p, -a or --user. False: it is none of them. */
+/* Takes -h, -p, -s, -a, --user or --db. False: it is none of them. */
 bool cli_server_option(struct cli_server *server, const char *name, const char *value);
-/* Connects, and says AUTH if there is a password. The caller closes what it gets. */
+/* Connects, says AUTH if there is a password and SELECT if there is a database. The caller closes
+ * what it gets. */
 enum rc cli_connect(const struct cli_server *server, int *ret_fd, struct err *err) NODISCARD;
+/* One command. */
+enum rc cli_send(int fd, const char *const word[], size_t count, struct err *err) NODISCARD;
 
 /* One line on standard error; returns 1, the exit code. */
 int cli_fail(const char *format, ...) PRINTF_LIKE(1, 2);

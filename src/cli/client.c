@@ -1,270 +1,214 @@
-/* client.c - sends one command to a server and prints the reply as redis-cli does. */
+/* client.c - sends one command to a server and prints the reply as redis-cli does; of a command
+ * that makes the server send without being asked, everything that comes. */
 #include <errno.h>
-#include <inttypes.h>
-#include <netdb.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 #include <strings.h>
-#include <sys/socket.h>
 #include <unistd.h>
 
-#include "base/mem.h"
+#include "base/bytes.h"
 #include "cli/cli.h"
-#include "cli/print.h"
-#include "server/resp_out.h"
+#include "cli/show.h"
 
 #include "base/banned.h"
 
-enum { LINE_BYTES_MAX = 64 * 1024, DEPTH_MAX = 16, INDENT = 3 };
-
 struct client {
     struct cli_server server;
+    bool resp3;
     FILE *stream;
-    bool raw;       /* not for a terminal: bulks as they are */
-    bool had_error; /* the reply, or a part of it, was an error */
+    struct show show;
 };
 
-void cli_server_init(struct cli_server *server)
+/* What redis-cli does with a command's replies. */
+enum manner {
+    MANNER_REPLY,       /* there is one */
+    MANNER_TEXT,        /* it is a text for people, on a terminal too */
+    MANNER_MESSAGES,    /* they come until somebody ends it, after a note about that */
+    MANNER_LINES,       /* the same without the note */
+    MANNER_UNSUBSCRIBE, /* of RESP3 it is a push */
+    MANNER_END,         /* the server ends instead of an answer */
+};
+
+static const struct {
+    const char *name;
+    const char *second; /* NULL: whatever follows */
+    enum manner manner;
+} manners[] = {
+    {"info", NULL, MANNER_TEXT},
+    {"lolwut", NULL, MANNER_TEXT},
+    {"client", "list", MANNER_TEXT},
+    {"client", "info", MANNER_TEXT},
+    {"cluster", "info", MANNER_TEXT},
+    {"cluster", "nodes", MANNER_TEXT},
+    {"latency", "doctor", MANNER_TEXT},
+    {"latency", "graph", MANNER_TEXT},
+    {"memory", "doctor", MANNER_TEXT},
+    {"memory", "malloc-stats", MANNER_TEXT},
+    {"debug", "htstats", MANNER_TEXT},
+    {"subscribe", NULL, MANNER_MESSAGES},
+    {"psubscribe", NULL, MANNER_MESSAGES},
+    {"ssubscribe", NULL, MANNER_MESSAGES},
+    {"monitor", NULL, MANNER_LINES},
+    {"unsubscribe", NULL, MANNER_UNSUBSCRIBE},
+    {"punsubscribe", NULL, MANNER_UNSUBSCRIBE},
+    {"sunsubscribe", NULL, MANNER_UNSUBSCRIBE},
+    {"shutdown", NULL, MANNER_END},
+};
+
+static enum manner manner_of(int argc, char **argv)
 {
-    const char *password = getenv("TERRACE_AUTH");
-    *server = (struct cli_server){.host = "127.0.0.1", .port = "7379"};
-    if (password && password[0])
-        server->password = password;
+    for (size_t i = 0; i < ARRAY_LEN(manners); i++)
+        if (strcasecmp(argv[0], manners[i].name) == 0 &&
+            (!manners[i].second || (argc > 1 && strcasecmp(argv[1], manners[i].second) == 0)))
+            return manners[i].manner;
+    return MANNER_REPLY;
 }
 
-bool cli_server_option(struct cli_server *server, const char *name, const char *value)
-{
-    if (strcmp(name, "-h") == 0)
-        server->host = value;
-    else if (strcmp(name, "-p") == 0)
-        server->port = value;
-    else if (strcmp(name, "-a") == 0)
-        server->password = value;
-    else if (strcmp(name, "--user") == 0)
-        server->user = value;
-    else
-        return false;
-    return true;
-}
+/* ---- talking ---- */
 
-static bool all_send(int fd, struct bytes bytes)
+static enum rc client_open(struct client *client, struct err *err)
 {
-    while (bytes.len > 0) {
-        ssize_t sent = send(fd, bytes.ptr, bytes.len, MSG_NOSIGNAL);
-        if (sent < 0 && errno == EINTR)
-            continue;
-        if (sent < 0)
-            return false;
-        bytes = bytes_of(bytes.ptr + sent, bytes.len - (size_t)sent);
-    }
-    return true;
-}
-
-/* The reply is a short line; nothing comes behind it. */
-static enum rc auth_say(const struct cli_server *server, int fd, struct err *err)
-{
-    struct resp_out out;
-    char line[ERR_TEXT_BYTES];
-    size_t len = 0;
-    resp_out_init(&out, SIZE_MAX);
-    resp_add_array(&out, server->user ? 3 : 2);
-    resp_add_text(&out, "AUTH");
-    if (server->user)
-        resp_add_text(&out, server->user);
-    resp_add_text(&out, server->password);
-    bool good = !out.failed && all_send(fd, buf_bytes(&out.buf));
-    resp_out_done(&out);
-    while (good && len < sizeof line && (len == 0 || line[len - 1] != '\n')) {
-        ssize_t got = recv(fd, line + len, sizeof line - len, 0);
-        good = got > 0 || (got < 0 && errno == EINTR);
-        len += got > 0 ? (size_t)got : 0;
-    }
-    if (!good)
-        return err_set(err, RC_IO, "the server closed the connection");
-    if (line[0] == '+')
-        return RC_OK;
-    return err_set(err, RC_INVALID, "the server refused the password: %.*s",
-                   (int)strcspn(line, "\r\n") - 1, line + 1);
-}
-
-enum rc cli_connect(const struct cli_server *server, int *ret_fd, struct err *err)
-{
-    const char *host = server->host, *port = server->port;
-    struct addrinfo hints = {.ai_socktype = SOCK_STREAM};
-    struct addrinfo *address = NULL;
-    int found = getaddrinfo(host, port, &hints, &address);
-    if (found != 0)
-        return err_set(err, RC_INVALID, "could not find \"%s:%s\": %s", host, port,
-                       gai_strerror(found));
-    int fd = -1, error = 0;
-    for (const struct addrinfo *at = address; at && fd < 0; at = at->ai_next) {
-        fd = socket(at->ai_family, SOCK_STREAM | SOCK_CLOEXEC, 0);
-        if (fd >= 0 && connect(fd, at->ai_addr, at->ai_addrlen) == 0)
-            break;
-        error = errno;
-        if (fd >= 0)
-            close(fd);
-        fd = -1;
-    }
-    freeaddrinfo(address);
-    if (fd < 0)
-        return err_set(err, RC_IO, "could not connect to %s:%s: %s", host, port, strerror(error));
-    enum rc rc = server->password ? auth_say(server, fd, err) : RC_OK;
-    if (rc != RC_OK)
-        close(fd);
-    else
-        *ret_fd = fd;
-    return rc;
-}
-
-static enum rc client_connect(struct client *client, struct err *err)
-{
+    const char *hello[] = {"HELLO", "3"};
     int fd;
     enum rc rc = cli_connect(&client->server, &fd, err);
     if (rc != RC_OK)
         return rc;
-    client->stream = fdopen(fd, "r+");
-    return client->stream ? RC_OK : err_set(err, RC_IO, "%s", strerror(errno));
-}
-
-static enum rc client_send(struct client *client, int argc, char **argv, struct err *err)
-{
-    struct resp_out out;
-    resp_out_init(&out, SIZE_MAX);
-    resp_add_array(&out, (size_t)argc);
-    for (int i = 0; i < argc; i++)
-        resp_add_text(&out, argv[i]);
-    bool sent = !out.failed && fwrite(out.buf.ptr, 1, out.buf.len, client->stream) == out.buf.len &&
-                fflush(client->stream) == 0;
-    resp_out_done(&out);
-    return sent ? RC_OK : err_set(err, RC_IO, "could not send the command: %s", strerror(errno));
-}
-
-static enum rc line_read(struct client *client, char line[LINE_BYTES_MAX], struct err *err)
-{
-    if (!fgets(line, LINE_BYTES_MAX, client->stream))
-        return err_set(err, RC_IO, "the server closed the connection");
-    size_t len = strcspn(line, "\r\n");
-    if (len == 0 || line[len] != '\r')
-        return err_set(err, RC_INVALID, "the server does not speak RESP");
-    line[len] = 0;
-    return RC_OK;
-}
-
-static enum rc bulk_print(struct client *client, long long len, struct err *err)
-{
-    if (len < 0) {
-        printf(client->raw ? "\n" : "(nil)\n");
+    client->stream = fdopen(fd, "r");
+    if (!client->stream) {
+        err_set(err, RC_IO, "%s", strerror(errno));
+        close(fd);
+        return RC_IO;
+    }
+    client->show.stream = client->stream;
+    if (!client->resp3)
         return RC_OK;
-    }
-    if (len > RESP_BULK_BYTES_MAX)
-        return err_set(err, RC_INVALID, "the server announced a reply of %lld bytes", len);
-    uint8_t *bytes = mem_try_alloc((size_t)len + 2);
-    if (!bytes)
-        return err_set(err, RC_NOMEM, "could not allocate %lld bytes for the reply", len);
-    bool whole = fread(bytes, 1, (size_t)len + 2, client->stream) == (size_t)len + 2;
-    if (whole && client->raw)
-        fwrite(bytes, 1, (size_t)len, stdout);
-    else if (whole)
-        print_quoted(bytes_of(bytes, (size_t)len), SIZE_MAX);
-    mem_free(bytes);
-    putchar('\n');
-    return whole ? RC_OK : err_set(err, RC_IO, "the server closed the connection");
+    rc = cli_send(fd, hello, ARRAY_LEN(hello), err);
+    if (rc == RC_OK)
+        rc = show_skip(&client->show, err);
+    client->show.has_begun = false;
+    return rc == RC_REPLY ? err_prefix(err, "the server refused RESP3: ") : rc;
 }
 
-static enum rc reply_print(struct client *client, int depth, struct err *err);
-
-static enum rc array_print(struct client *client, long long count, int depth, struct err *err)
+/* redis-cli tells of pushes that come before the reply on a terminal only. */
+static enum rc pushes_show(struct client *client, struct err *err)
 {
-    if (count <= 0)
-        printf(count < 0 ? "(nil)\n" : "(empty array)\n");
-    if (depth == DEPTH_MAX)
-        return err_set(err, RC_INVALID, "the reply is nested too deep");
-    for (long long i = 0; i < count; i++) {
-        if (!client->raw)
-            printf("%*s%lld) ", i == 0 ? 0 : INDENT * depth, "", i + 1);
-        enum rc rc = reply_print(client, depth + 1, err);
-        if (rc != RC_OK)
-            return rc;
-    }
-    return RC_OK;
-}
-
-static enum rc reply_print(struct client *client, int depth, struct err *err)
-{
-    char *line = mem_alloc(LINE_BYTES_MAX);
-    enum rc rc = line_read(client, line, err);
-    if (rc != RC_OK) {
-        mem_free(line);
-        return rc;
-    }
-    char *end = NULL;
-    long long number = strtoll(line + 1, &end, 10);
-    switch (line[0]) {
-    case '+':
-        printf("%s\n", line + 1);
-        break;
-    case '-':
-        client->had_error = true;
-        printf("(error) %s\n", line + 1);
-        break;
-    case ':':
-        printf(client->raw ? "%lld\n" : "(integer) %lld\n", number);
-        break;
-    case '$':
-        rc = bulk_print(client, number, err);
-        break;
-    case '*':
-        rc = array_print(client, number, depth, err);
-        break;
-    default:
-        rc = err_set(err, RC_INVALID, "the server does not speak RESP2");
-    }
-    mem_free(line);
+    enum rc rc = RC_OK;
+    while (rc == RC_OK && client->resp3 && show_push_is_next(&client->show))
+        rc = client->show.raw ? show_skip(&client->show, err) : show_reply(&client->show, err);
     return rc;
 }
 
-/* Takes what says which server from argv[*at]. */
-static bool option_take(struct client *client, int argc, char **argv, int *at)
+/* Until the server closes the connection, or answered with an error. */
+static enum rc stream_show(struct client *client, struct err *err)
 {
-    if (*at + 1 >= argc || !cli_server_option(&client->server, argv[*at], argv[*at + 1]))
-        return false;
+    enum rc rc = RC_OK;
+    while (rc == RC_OK && !client->show.had_error)
+        rc = show_reply(&client->show, err);
+    return rc;
+}
+
+static enum rc replies_show(struct client *client, enum manner manner, struct err *err)
+{
+    struct show *show = &client->show;
+    enum rc rc;
+    switch (manner) {
+    case MANNER_MESSAGES:
+        if (!show->raw)
+            printf("Reading messages... (press Ctrl-C to quit)\n");
+        return stream_show(client, err);
+    case MANNER_LINES:
+        return stream_show(client, err);
+    case MANNER_UNSUBSCRIBE:
+        return show_reply(show, err);
+    case MANNER_TEXT:
+        show->raw = show->no_end = true;
+        return show_reply(show, err);
+    case MANNER_END:
+        rc = show_reply(show, err);
+        return rc == RC_IO && !show->has_begun ? RC_OK : rc;
+    case MANNER_REPLY:
+        rc = pushes_show(client, err);
+        return rc == RC_OK ? show_reply(show, err) : rc;
+    }
+    return RC_OK;
+}
+
+/* ---- the command line ---- */
+
+/* Takes an option, with its value, from argv[*at]. RC_NOT_FOUND: it is a word. */
+static enum rc option_take(struct client *client, int argc, char **argv, int *at, struct err *err)
+{
+    const char *name = argv[*at];
+    const char *value = *at + 1 < argc ? argv[*at + 1] : NULL;
+    if (name[0] != '-')
+        return RC_NOT_FOUND;
+    if (strcmp(name, "-3") == 0) {
+        client->resp3 = true;
+        *at += 1;
+        return RC_OK;
+    }
+    if (!cli_server_option(&client->server, strcmp(name, "-n") == 0 ? "--db" : name, value))
+        return err_set(err, RC_INVALID, "unknown option \"%s\"; try: terrace help", name);
+    if (!value)
+        return err_set(err, RC_INVALID, "%s needs a value", name);
     *at += 2;
-    return true;
+    return RC_OK;
+}
+
+/* Takes the options behind the word argv[0] away; *argc counts what is left. */
+static enum rc options_take_behind(struct client *client, int *argc, char **argv, struct err *err)
+{
+    for (int i = 1; i < *argc;) {
+        int next = i;
+        enum rc rc = option_take(client, *argc, argv, &next, err);
+        if (rc != RC_OK && rc != RC_NOT_FOUND)
+            return rc;
+        if (rc == RC_NOT_FOUND) {
+            i++;
+            continue;
+        }
+        memmove(argv + i, argv + next, (size_t)(*argc - next) * sizeof *argv);
+        *argc -= next - i;
+    }
+    return RC_OK;
+}
+
+/* *at: where the command stands; *argc: without the options behind it. */
+static enum rc args_parse(struct client *client, int *argc, char **argv, int *at, struct err *err)
+{
+    enum rc rc = RC_OK;
+    while (rc == RC_OK && *at < *argc)
+        rc = option_take(client, *argc, argv, at, err);
+    if (rc == RC_OK)
+        return err_set(err, RC_INVALID, "a command is missing; try: terrace help");
+    if (rc != RC_NOT_FOUND)
+        return rc;
+    char **command = argv + *at;
+    if (strcasecmp(command[0], "ping") != 0 && strcasecmp(command[0], "info") != 0)
+        return RC_OK;
+    int word_count = *argc - *at;
+    rc = options_take_behind(client, &word_count, command, err);
+    *argc = *at + word_count;
+    return rc;
 }
 
 int cli_client(int argc, char **argv)
 {
-    struct client client = {.raw = !isatty(STDOUT_FILENO)};
+    struct client client = {.show.raw = !isatty(STDOUT_FILENO)};
     struct err err = {0};
     int at = 0;
     cli_server_init(&client.server);
-    while (option_take(&client, argc, argv, &at))
-        continue;
-    if (at >= argc || argv[at][0] == '-')
-        return cli_fail("a command is missing; try: terrace help");
-    char **command = argv + at;
-    bool is_short = strcasecmp(command[0], "ping") == 0 || strcasecmp(command[0], "info") == 0;
-    if (strcasecmp(command[0], "info") == 0)
-        client.raw = true; /* text for people */
-    for (int i = at + 1; is_short && i < argc;) {
-        int next = i;
-        if (!option_take(&client, argc, argv, &next)) {
-            i++;
-            continue;
-        }
-        memmove(argv + i, argv + next, (size_t)(argc - next) * sizeof *argv);
-        argc -= next - i;
-    }
-    enum rc rc = client_connect(&client, &err);
+    enum rc rc = args_parse(&client, &argc, argv, &at, &err);
     if (rc == RC_OK)
-        rc = client_send(&client, argc - at, command, &err);
+        rc = client_open(&client, &err);
     if (rc == RC_OK)
-        rc = reply_print(&client, 0, &err);
+        rc = cli_send(fileno(client.stream), (const char *const *)(argv + at), (size_t)(argc - at),
+                      &err);
+    if (rc == RC_OK)
+        rc = replies_show(&client, manner_of(argc - at, argv + at), &err);
     if (client.stream)
         fclose(client.stream);
     if (rc != RC_OK)
         return cli_fail("%s", err.text);
-    return client.had_error ? 1 : 0;
+    return client.show.had_error ? 1 : 0;
 }

@@ -463,7 +463,7 @@ static enum rc inspect_run(struct inspect *inspect, struct err *err)
         if (rc == RC_OK)
             rc = print_journal(inspect, err);
         if (rc == RC_OK && inspect->found_count == 0)
-            printf("no such key\n");
+            rc = err_set(err, RC_NOT_FOUND, "no such key");
         return rc;
     }
     if (inspect->rows)

@@ -8,6 +8,9 @@
 
 #include "base/banned.h"
 
+/* Of the server as well; a test compares. */
+#define VERSION "0.4.0"
+
 static const struct {
     const char *name;
     int (*run)(int argc, char **argv);
@@ -55,14 +58,19 @@ static int help(void)
     for (size_t i = 0; i < ARRAY_LEN(subs); i++)
         printf("  terrace %-8s %s\n                   %s\n", subs[i].name, subs[i].args,
                subs[i].help);
-    printf("\nOn a running server (default 127.0.0.1, port 7379):\n"
-           "  terrace [-h HOST] [-p PORT] [-a PASSWORD] [--user NAME] COMMAND [ARG]...\n"
-           "  terrace ping|info [the same options]\n"
-           "  terrace bench [the same options] [-c 50] [-P 16] [-n 100000] [-d 64] [-r 100000] "
-           "[TEST,...]\n"
-           "      requests a second and latencies, with -c connections, -P requests in a batch,\n"
-           "      -n requests a test, values of -d bytes and -r different keys, \"bench:...\";\n"
-           "      all of these tests, or some: ");
+    printf(
+        "\nOn a running server (default 127.0.0.1, port 7379, database 0):\n"
+        "  terrace [-h HOST] [-p PORT] [-s SOCKET] [-a PASSWORD] [--user NAME] [--db DB]\n"
+        "      COMMAND [ARG]...\n"
+        "      prints the reply as redis-cli does; exit code 1: it is an error. SUBSCRIBE,\n"
+        "      PSUBSCRIBE, SSUBSCRIBE and MONITOR print what comes, until Ctrl-C or the server's\n"
+        "      end. Here -n DB is --db DB as well, and -3 asks for the replies of RESP3\n"
+        "  terrace ping|info [the same options]\n"
+        "  terrace bench [the same options] [-c 50] [-P 16] [-n 100000] [-d 64] [-r 100000] "
+        "[TEST,...]\n"
+        "      requests a second and latencies, with -c connections, -P requests in a batch,\n"
+        "      -n requests a test, values of -d bytes and -r different keys, \"bench:...\";\n"
+        "      all of these tests, or some: ");
     cli_bench_tests_print();
     putchar('\n');
     cli_tile_help();
@@ -73,7 +81,8 @@ static int help(void)
            "\nCommands of this server:\n");
     for (size_t i = 0; i < ARRAY_LEN(commands); i++)
         printf("  %s %s\n      %s\n", commands[i].name, commands[i].syntax, commands[i].summary);
-    printf("\n  inspect --key takes a key as text, or its bytes as 0x and hex digits.\n");
+    printf("\n  inspect --key takes a key as text, or its bytes as 0x and hex digits; exit code 1: "
+           "there is\n  no such key. terrace --version tells the version.\n");
     return 0;
 }
 
@@ -118,6 +127,10 @@ static int help_markdown(void)
 
 int main(int argc, char **argv)
 {
+    if (argc == 2 && strcmp(argv[1], "--version") == 0) {
+        printf("terrace %s\n", VERSION);
+        return 0;
+    }
     if (argc == 3 && strcmp(argv[1], "help") == 0 && strcmp(argv[2], "--markdown") == 0)
         return help_markdown();
     if (argc < 2 || strcmp(argv[1], "help") == 0 || strcmp(argv[1], "--help") == 0)

@@ -44,7 +44,7 @@ enum {
 
 struct run { /* what the command line says */
     struct cli_server server;
-    const char *job, *exec, *db;
+    const char *job, *exec;
     int workers;
     int64_t stale_ms, retries;
     _Atomic pid_t *running; /* shared by the processes: of each worker, its command; 0: none */
@@ -169,11 +169,7 @@ static enum rc link_open(const struct run *run, struct link *link, struct err *e
     *link = (struct link){.stream = fdopen(fd, "r+")};
     if (!link->stream)
         return err_set(err, RC_IO, "%s", strerror(errno));
-    if (run->db)
-        rc = ask(link, err, (const char *const[]){"SELECT", run->db, NULL});
-    if (rc == RC_OK && link->reply.is_error)
-        rc = err_set(err, RC_INVALID, "%s", link->reply.word[0]);
-    return rc;
+    return RC_OK;
 }
 
 /* ---- a partition ---- */
@@ -561,7 +557,7 @@ void cli_part_help(void)
 {
     printf(
         "  terrace part run JOB --exec 'COMMAND {min} {max}' [--workers 1] [--stale 300000]\n"
-        "      [--retries 0] [--db 0] [the same options]\n"
+        "      [--retries 0] [the same options]\n"
         "      claims partitions of a job, runs the command for each ({id}, {min} and {max} are\n"
         "      numbers), completes them, in processes of their own, until nothing is left\n");
 }
@@ -582,8 +578,6 @@ static bool option_take(struct run *run, const char *name, const char *value)
         return true;
     if (strcmp(name, "--exec") == 0)
         run->exec = value;
-    else if (strcmp(name, "--db") == 0)
-        run->db = value;
     else if (strcmp(name, "--workers") == 0 && number_option(value, 1, WORKERS_MAX, &number))
         run->workers = (int)number;
     else if (strcmp(name, "--stale") == 0 && number_option(value, 30, INT32_MAX, &number))

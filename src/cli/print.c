@@ -29,25 +29,34 @@ void print_hex(struct bytes bytes, size_t max)
     print_rest(bytes, max);
 }
 
-void print_quoted(struct bytes bytes, size_t max)
+void print_quoted_to(FILE *to, struct bytes bytes)
 {
-    putchar('"');
-    for (size_t i = 0; i < shown_len(bytes, max); i++) {
+    fputc('"', to);
+    for (size_t i = 0; i < bytes.len; i++) {
         uint8_t c = bytes.ptr[i];
         if (c == '"' || c == '\\')
-            printf("\\%c", c);
+            fprintf(to, "\\%c", c);
         else if (c == '\n')
-            printf("\\n");
+            fprintf(to, "\\n");
         else if (c == '\r')
-            printf("\\r");
+            fprintf(to, "\\r");
         else if (c == '\t')
-            printf("\\t");
+            fprintf(to, "\\t");
+        else if (c == '\a')
+            fprintf(to, "\\a");
+        else if (c == '\b')
+            fprintf(to, "\\b");
         else if (isprint(c))
-            putchar(c);
+            fputc(c, to);
         else
-            printf("\\x%02x", c);
+            fprintf(to, "\\x%02x", c);
     }
-    putchar('"');
+    fputc('"', to);
+}
+
+void print_quoted(struct bytes bytes, size_t max)
+{
+    print_quoted_to(stdout, bytes_of(bytes.ptr, shown_len(bytes, max)));
     print_rest(bytes, max);
 }
 

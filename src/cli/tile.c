@@ -29,7 +29,7 @@ void cli_tile_help(void)
         "  terrace tile verify SOURCE TYPE [options]   whether all tiles of the source are there\n"
         "  terrace tile sample DIR [--levels N]        makes a small map to play with: 0 to N, "
         "or 4\n"
-        "      options: -h -p -a --user as above;\n"
+        "      options: -h -p -s -a --user --db as above;\n"
         "      --bbox W,S,E,N and --levels A-B take a part; --rows tms: rows of directories count "
         "from\n"
         "      the south; --header fixed|kv: the data of the source has one of these headers;\n"

@@ -73,7 +73,7 @@ def test_a_server_with_too_few_places(start):
     (["-c", "10001"], "-c takes a number"),
     (["-P", "-1"], "-P takes a number"),
     (["-n"], "-n needs a value"),
-    (["-z", "1"], "option \"-z\" is unknown"),
+    (["-z", "1"], "unknown option \"-z\""),
     (["set,nope"], "test \"nope\" is unknown"),
     (["set", "get"], "tests are one word"),
 ])

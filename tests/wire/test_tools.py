@@ -57,7 +57,7 @@ def test_inspect_shows_and_changes_nothing(start, kill):
     key = terrace("inspect", directory, "--key", "k7")
     assert 'extra "value 7"' in key and "string, id " in key
     assert terrace("inspect", directory, "--key", "0x6b37") == key
-    assert terrace("inspect", directory, "--key", "none") == "no such key\n"
+    assert terrace("inspect", directory, "--key", "none", code=1) == "terrace: no such key\n"
     rows = terrace("inspect", directory, "--rows", "meta")
     assert rows.count("string, id") == (0 if kill else 50)
     assert terrace("inspect", directory, "--rows", "1") == rows
