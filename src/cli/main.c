@@ -4,12 +4,10 @@
 #include <string.h>
 
 #include "base/bytes.h"
+#include "base/version.h"
 #include "cli/cli.h"
 
 #include "base/banned.h"
-
-/* Of the server as well; a test compares. */
-#define VERSION "0.4.0"
 
 static const struct {
     const char *name;
@@ -128,7 +126,7 @@ static int help_markdown(void)
 int main(int argc, char **argv)
 {
     if (argc == 2 && strcmp(argv[1], "--version") == 0) {
-        printf("terrace %s\n", VERSION);
+        printf("terrace %s\n", TERRACE_VERSION);
         return 0;
     }
     if (argc == 3 && strcmp(argv[1], "help") == 0 && strcmp(argv[2], "--markdown") == 0)

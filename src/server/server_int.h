@@ -10,6 +10,7 @@
 #pragma once
 
 #include "base/table.h"
+#include "base/version.h"
 #include "fs/fs.h"
 #include "landing/landing.h"
 #include "partition/part.h"
@@ -21,7 +22,6 @@
 #include "tile/tile.h"
 #include "types/expire.h"
 
-#define TERRACE_VERSION "0.4.0"
 #define REDIS_VERSION "7.0.15" /* whose protocol and answers are followed */
 
 enum {

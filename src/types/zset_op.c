@@ -266,8 +266,7 @@ static enum rc search_load(const struct search *search, struct err *err)
 
 /* The row was cold: so are those around it, which the next members of the lead will ask for. Not in
  * a source that is much larger, where they are far apart. */
-static void search_cold(struct search *search, const struct zset_source *other,
-                        struct bytes member)
+static void search_cold(struct search *search, const struct zset_source *other, struct bytes member)
 {
     struct store *store = other->key.ns->kv->store;
     struct zset_suffix suffix;
