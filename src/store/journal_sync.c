@@ -188,10 +188,10 @@ static enum rc sync_one(struct journal *journal, bool hold, struct err *err)
 
     ASSERT(!seg->broken);
     ASSERT(!journal->io_busy);
-    if (!seal) {
+    if (!seal)
         journal->sync_asked = false;
-        journal->oldest_ns = 0;
-    }
+    if (!seal || !journal->cur || journal->cur->frame_count == 0)
+        journal->oldest_ns = 0; /* or the thread would wait for a time that has passed */
     journal->io_busy = true;
     if (!hold)
         pthread_mutex_unlock(&journal->lock);

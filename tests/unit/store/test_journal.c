@@ -159,6 +159,26 @@ TEST(rotate_begins_a_segment_and_names_the_mark_to_wait_for)
     journal_fix_done(&fix);
 }
 
+/* SAVE after a write, and silence: it woke up without end, a third of a core. */
+TEST(with_nothing_to_sync_the_thread_sleeps)
+{
+    struct journal_fix fix;
+    journal_fix_init(&fix);
+    journal_fix_open(&fix);
+    journal_fix_drain(&fix);
+    clock_advance_ms(&fix.clock, 1000); /* a time of 0 means none */
+    for (int round = 0; round < 2; round++) {
+        write_ok(&fix, 10);
+        if (round == 0)
+            ASSERT_EQ(journal_rotate(fix.journal), 1);
+        journal_fix_drain(&fix);
+        clock_advance_ms(&fix.clock, 5000);
+        journal_fix_drain(&fix);
+        ASSERT_GE(journal__wait_ns(fix.journal), 1000000000);
+    }
+    journal_fix_done(&fix);
+}
+
 TEST(what_is_not_synced_stays_within_its_limit)
 {
     struct journal_fix fix;
