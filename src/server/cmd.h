@@ -140,8 +140,9 @@ bool cmd_key_try(const struct cmd_ctx *ctx, const struct bytes *key, size_t n,
 enum rc cmd_flush_wait(struct cmd_ctx *ctx) NODISCARD;
 
 /* For a result that may be large (types/aside.h); NULL: it has to be put in one commit. RC_WAIT of
- * who builds is what the handler returns. */
-struct aside *cmd_aside(struct cmd_ctx *ctx);
+ * who builds is what the handler returns. target_arg: where the key stands that is written and not
+ * read; 0: there is none in this database. */
+struct aside *cmd_aside(struct cmd_ctx *ctx, size_t target_arg);
 
 /* The keys among the arguments: indexes into argv, at most `max` of them; returns how many there
  * are. 0 as well if the arguments do not say. */

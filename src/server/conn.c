@@ -17,8 +17,8 @@
 enum {
     READ_BYTES_MIN = 16 * 1024,
     IN_KEPT_BYTES = 64 * 1024,
-    IN_PARKED_BYTES = 1024 * 1024, /* taken from a client whose command waits */
-    IN_AHEAD_SHARE = 2,            /* of its limit, from one that does not take its replies */
+    IN_WAITING_BYTES = 1024 * 1024, /* taken from a client whose commands wait for their turn */
+    IN_AHEAD_SHARE = 2,             /* of its limit, from one that does not take its replies */
     OUT_KEPT_BYTES = 64 * 1024,
     OUT_SPARE_BYTES_MAX = 1024 * 1024,
     OUT_COMPACT_BYTES_MIN = 1024 * 1024, /* shorter outputs are sent before it pays */
@@ -425,8 +425,9 @@ static void conn_read(struct conn *conn)
         conn->broken = true;
         return;
     }
-    ssize_t got = recv(conn->watch.fd, conn->in.ptr + conn->in.len, conn->in.cap - conn->in.len,
-                       MSG_DONTWAIT);
+    size_t room = conn->in.cap < in_limit(conn) ? conn->in.cap : in_limit(conn);
+    ssize_t got =
+        recv(conn->watch.fd, conn->in.ptr + conn->in.len, room - conn->in.len, MSG_DONTWAIT);
     if (got < 0 && (errno == EAGAIN || errno == EWOULDBLOCK || errno == EINTR))
         return;
     if (got <= 0) {
@@ -468,18 +469,20 @@ static bool conn_is_over(const struct conn *conn)
     return (conn->quit || (conn->eof && !conn->queued)) && !conn->parked && out_waiting(conn) == 0;
 }
 
-/* Who does not take his replies is not served, but still heard: many a client sends all of its
- * pipeline before it reads, and would wait for us as we for it. Requests are what they cost him to
- * send; their replies would have no limit. */
+/* Whole requests wait in the input only so far: who reaches client-query-buffer-limit has sent one
+ * that is too long. But who does not take his replies is not served, and still heard: many a client
+ * sends all of its pipeline before it reads, and would wait for us as we for it. Requests are what
+ * they cost him to send; their replies would have no limit. */
 static bool conn_reads(const struct conn *conn)
 {
-    size_t left = conn->in.len - in_spent(conn);
+    size_t left = conn->in.len - in_spent(conn), most = in_limit(conn) / IN_AHEAD_SHARE;
     if (conn->eof || conn->quit)
         return false;
-    if (conn->parked)
-        return left < IN_PARKED_BYTES;
-    return out_waiting(conn) < CONN_OUT_WAITING_BYTES ||
-           (conn->authed && left < in_limit(conn) / IN_AHEAD_SHARE);
+    if (!conn->parked && out_waiting(conn) >= CONN_OUT_WAITING_BYTES)
+        return conn->authed && left < most;
+    if (conn->parked || conn->queued || conn->parsed)
+        return left < (most < IN_WAITING_BYTES ? most : IN_WAITING_BYTES);
+    return true;
 }
 
 static void conn_settle(struct conn *conn)
@@ -510,7 +513,7 @@ static void conn_settle(struct conn *conn)
 static void conn_ready(struct loop_watch *watch, unsigned events)
 {
     struct conn *conn = watch->arg;
-    if (events & LOOP_READ && !conn->eof)
+    if (events & LOOP_READ && conn_reads(conn))
         conn_read(conn);
     else if (events & LOOP_HANGUP)
         conn->broken = true;

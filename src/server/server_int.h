@@ -168,7 +168,7 @@ struct request { /* a command that waits */
     unsigned step;               /* of a command that waits several times */
     struct land_waiter land;     /* for a lift, or a lander's pass */
     struct tile_waiter tile;     /* for shards */
-    struct request_aside *aside; /* it builds something large; NULL: it does not */
+    struct request_aside *aside; /* of a command that may build something large; NULL: of others */
     void *state;                 /* of a command that goes on in many commits; NULL: none */
     void (*state_free)(void *state);
 };

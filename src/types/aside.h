@@ -17,8 +17,8 @@
  *       So it is as atomic as it would be in one commit: as of the last one.
  *   (2) No row is put and no meta row names the ID unless its garbage row is in the namespace:
  *       FLUSHDB, SWAPDB and NAMESPACE DROP take both along.
- *   (3) What the struct says has been committed: it changes only with the last call of a commit
- *       that ends well.
+ *   (3) What the struct says of rows has been committed: it changes when nothing of the commit can
+ *       be cold any more or fail, but for what ends the command.
  *
  * Ownership: the owner has the struct for the time of the command and calls aside_done().
  * Threads: the executor. */

@@ -86,7 +86,7 @@ static enum rc all_copy(const struct key *from, const struct key *to, struct err
 static enum rc piece_copy(const struct key *from, struct aside *aside, struct err *err)
 {
     CLEANUP(store_walk_done) struct store_walk walk;
-    CLEANUP(rows_done) struct copy_rows piece;
+    CLEANUP(rows_done) struct copy_rows piece = {0};
     buf_init(&piece.rows, SIZE_MAX);
     store_walk_init(&walk, from->ns->kv->store, key_rows(from), false);
     struct aside_piece part = aside_piece(aside);

@@ -3,6 +3,7 @@
 #include <stdlib.h>
 
 #include "base/codec.h"
+#include "base/heap.h"
 #include "types/rows.h"
 #include "types/set.h"
 
@@ -11,6 +12,7 @@
 enum {
     PROBE_FACTOR = 8,     /* so many times larger: asked, not walked */
     COLD_ROWS_MAX = 1024, /* asked for at once */
+    STEPS_MAX = 8,        /* cost as much as a search */
 };
 
 struct set_input {
@@ -23,6 +25,11 @@ struct set_input {
 
 /* ---- one set ---- */
 
+static struct set_input *input_at(const struct set_op *op, size_t i)
+{
+    return op->input[i];
+}
+
 static enum rc input_step(struct set_input *input, struct err *err)
 {
     struct bytes value;
@@ -31,41 +38,33 @@ static enum rc input_step(struct set_input *input, struct err *err)
     return input->ended ? RC_OK : rc;
 }
 
-/* RC_OK, RC_NOT_FOUND. Walked sets are asked in rising order. */
+/* RC_OK, RC_NOT_FOUND. Walked sets are asked in rising order: by steps, or where the next member is
+ * far, by a search, which leaves cold what lies between. */
 static enum rc input_has(struct set_input *input, struct bytes member, struct err *err)
 {
+    enum rc rc = RC_OK;
     if (input->probed)
         return set_has(&input->key, member, err);
-    while (!input->ended) {
+    for (int steps = 1; !input->ended; steps++) {
         int order = bytes_cmp(input->head, member);
         if (order >= 0)
             return order == 0 ? RC_OK : RC_NOT_FOUND;
-        enum rc rc = input_step(input, err);
+        if (steps == STEPS_MAX)
+            rc = store_walk_seek(&input->walk, member, err);
+        if (rc == RC_OK)
+            rc = input_step(input, err);
         if (rc != RC_OK)
-            return rc;
+            break;
     }
-    return RC_NOT_FOUND;
+    return rc == RC_OK ? RC_NOT_FOUND : rc;
 }
 
 /* ---- the heap of a union ---- */
 
-static bool heap_before(const struct set_input *a, const struct set_input *b)
+static bool head_before(const void *a, const void *b)
 {
-    return bytes_cmp(a->head, b->head) < 0;
-}
-
-/* The one at `at` may be too large for its place. */
-static void heap_sink(struct set_op *op, size_t at)
-{
-    struct set_input *sinking = op->input[at];
-    for (size_t child; (child = 2 * at + 1) < op->count; at = child) {
-        if (child + 1 < op->count && heap_before(op->input[child + 1], op->input[child]))
-            child++;
-        if (!heap_before(op->input[child], sinking))
-            break;
-        op->input[at] = op->input[child];
-    }
-    op->input[at] = sinking;
+    const struct set_input *left = a, *right = b;
+    return bytes_cmp(left->head, right->head) < 0;
 }
 
 /* The first one goes to its next member, or leaves. */
@@ -74,10 +73,10 @@ static enum rc heap_step(struct set_op *op, struct err *err)
     enum rc rc = input_step(op->input[0], err);
     if (rc != RC_OK)
         return rc;
-    if (op->input[0]->ended)
+    if (input_at(op, 0)->ended)
         op->input[0] = op->input[--op->count];
     if (op->count > 0)
-        heap_sink(op, 0);
+        heap_sink(op->input, op->count, 0, head_before);
     return RC_OK;
 }
 
@@ -113,8 +112,8 @@ static enum rc keys_find(struct set_op *op, struct ns *ns, const struct bytes *n
 
 static int count_order(const void *a, const void *b)
 {
-    const struct set_input *const *left = a, *const *right = b;
-    uint64_t left_count = (*left)->key.meta.count, right_count = (*right)->key.meta.count;
+    const struct set_input *left = *(void *const *)a, *right = *(void *const *)b;
+    uint64_t left_count = left->key.meta.count, right_count = right->key.meta.count;
     return (left_count > right_count) - (left_count < right_count);
 }
 
@@ -135,7 +134,7 @@ static enum rc walks_start(struct set_op *op, struct err *err)
     bool cold = false;
     for (size_t i = 0; i < op->count; i++) {
         struct set_input *input = op->input[i];
-        uint64_t probed_count = op->input[0]->key.meta.count * PROBE_FACTOR;
+        uint64_t probed_count = input_at(op, 0)->key.meta.count * PROBE_FACTOR;
         input->probed = op->kind != SET_UNION && i > 0 && input->key.meta.count > probed_count;
         if (input->probed)
             continue;
@@ -154,7 +153,7 @@ static void ended_leave(struct set_op *op)
 {
     size_t count = 0;
     for (size_t i = 0; i < op->count; i++)
-        if (!op->input[i]->ended)
+        if (!input_at(op, i)->ended)
             op->input[count++] = op->input[i];
     op->count = count;
 }
@@ -163,9 +162,9 @@ static uint64_t count_max(const struct set_op *op)
 {
     uint64_t sum = 0;
     if (op->kind != SET_UNION) /* [0] is the first, or the smallest */
-        return op->count > 0 ? op->input[0]->key.meta.count : 0;
+        return op->count > 0 ? input_at(op, 0)->key.meta.count : 0;
     for (size_t i = 0; i < op->count; i++)
-        sum += op->input[i]->key.meta.count;
+        sum += input_at(op, i)->key.meta.count;
     return sum;
 }
 
@@ -175,7 +174,7 @@ static enum rc op_find(struct set_op *op, struct ns *ns, enum set_op_kind kind,
 {
     *op = (struct set_op){.kind = kind};
     op->all = arena_try_alloc(&ns->kv->arena, count * sizeof *op->all);
-    op->input = arena_try_alloc(&ns->kv->arena, count * sizeof(struct set_input *));
+    op->input = arena_try_alloc(&ns->kv->arena, count * sizeof(void *));
     if (!op->all || !op->input)
         return err_set(err, RC_NOMEM, "could not allocate memory for %zu sets", count);
     enum rc rc = keys_find(op, ns, name, count, err);
@@ -185,7 +184,7 @@ static enum rc op_find(struct set_op *op, struct ns *ns, enum set_op_kind kind,
         op->input[i] = &op->all[i];
     op->count = op->all_count;
     if (kind == SET_INTER) /* the smallest has the fewest candidates */
-        qsort(op->input, op->count, sizeof(struct set_input *), count_order);
+        qsort(op->input, op->count, sizeof(void *), count_order);
     op->count_max = count_max(op);
     return RC_OK;
 }
@@ -198,8 +197,7 @@ static enum rc op_start(struct set_op *op, const struct aside_piece *piece, stru
     if (rc != RC_OK || op->kind != SET_UNION)
         return rc;
     ended_leave(op);
-    for (size_t i = op->count / 2; i-- > 0;)
-        heap_sink(op, i);
+    heap_make(op->input, op->count, head_before);
     return RC_OK;
 }
 
@@ -233,8 +231,8 @@ static enum rc union_next(struct set_op *op, struct bytes *ret_member, struct er
 {
     if (op->count == 0)
         return RC_NOT_FOUND;
-    struct bytes member = op->input[0]->head;
-    while (op->count > 0 && bytes_eq(op->input[0]->head, member)) {
+    struct bytes member = input_at(op, 0)->head;
+    while (op->count > 0 && bytes_eq(input_at(op, 0)->head, member)) {
         enum rc rc = heap_step(op, err);
         if (rc != RC_OK)
             return rc;
@@ -251,6 +249,7 @@ static enum rc member_check(struct set_op *op, struct bytes member, struct err *
     for (size_t i = 1; i < op->count; i++) {
         enum rc rc = input_has(op->input[i], member, err);
         cold = cold || rc == RC_COLD;
+        op->walk_cold = op->walk_cold || (rc == RC_COLD && !input_at(op, i)->probed);
         if (rc == RC_COLD)
             continue;
         if (rc != RC_OK && rc != RC_NOT_FOUND)
@@ -261,26 +260,27 @@ static enum rc member_check(struct set_op *op, struct bytes member, struct err *
     return cold ? RC_COLD : RC_OK;
 }
 
-/* A cold row does not stop the walk: those of the following members are asked for as well. */
+/* A cold row does not stop the walk: those of the following members are asked for as well. A cold
+ * page of a set that is walked does: they would stand before the same page. */
 static enum rc others_next(struct set_op *op, struct bytes *ret_member, struct err *err)
 {
     size_t cold_count = 0;
     enum rc rc = RC_NOT_FOUND;
-    while (cold_count < COLD_ROWS_MAX && !piece_is_full(op)) {
+    while (cold_count < COLD_ROWS_MAX && !op->walk_cold && !piece_is_full(op)) {
         rc = input_step(op->input[0], err);
-        if (rc != RC_OK || op->input[0]->ended)
+        if (rc != RC_OK || input_at(op, 0)->ended)
             break;
-        rc = member_check(op, op->input[0]->head, err);
+        rc = member_check(op, input_at(op, 0)->head, err);
         cold_count += rc == RC_COLD;
         if (cold_count == 0)
-            decide(op, op->input[0]->head);
+            decide(op, input_at(op, 0)->head);
         if (rc == RC_COLD || rc == RC_NOT_FOUND || cold_count > 0)
             continue;
         if (rc == RC_OK)
-            *ret_member = op->input[0]->head;
+            *ret_member = input_at(op, 0)->head;
         return rc;
     }
-    if (cold_count > 0)
+    if (cold_count > 0 || op->walk_cold)
         return RC_COLD;
     if (piece_is_full(op))
         return RC_WAIT;

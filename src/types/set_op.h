@@ -26,7 +26,7 @@ struct set_op {   /* for set_op_*() only */
     size_t all_count;
     /* UNION: a heap, the one with the smallest head first. Otherwise [0] gives the members and the
      * others are compared. */
-    struct set_input **input;
+    void **input; /* of struct set_input; a heap knows no types */
     size_t count;
     bool is_empty;                   /* already clear from the keys */
     uint64_t count_max;              /* no more members than this */
@@ -34,6 +34,7 @@ struct set_op {   /* for set_op_*() only */
     const struct aside_piece *piece; /* NULL: all of the result is wanted */
     struct bytes decided;            /* the last member that is known to be in the result or not */
     size_t decided_count;
+    bool walk_cold; /* a set that is walked was cold where it was needed */
 };
 
 /* RC_WRONGTYPE if any of them is no set. The op is to be ended also after an error. */

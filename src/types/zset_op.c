@@ -3,6 +3,7 @@
 #include <math.h>
 #include <stdlib.h>
 
+#include "base/heap.h"
 #include "types/rows.h"
 #include "types/zset_int.h"
 
@@ -10,7 +11,6 @@
 
 enum {
     COLD_ROWS_MAX = 1024, /* asked for at once; then the command waits, and begins again */
-    UNION_SHARE_MIN = 64, /* elements of a source in a piece */
     PROBE_FACTOR = 8,     /* so many times larger: asked about single members, and may stay cold */
 };
 
@@ -126,62 +126,125 @@ static double aggregate(enum zset_aggregate how, double a, double b)
     return a;
 }
 
-/* ---- union ---- */
+/* ---- union: the sources side by side ---- */
 
-/* Up to so many. RC_NOT_FOUND: those were the last. */
-static enum rc source_collect(struct kv *kv, const struct zset_source *source,
-                              const struct aside_piece *piece, size_t count_max,
-                              struct zset_items *items, struct err *err)
+struct union_source {
+    const struct zset_source *source;
+    size_t order;
+    bool ended;
+    struct zset_item item; /* where the walk stands, unless it has ended */
+    struct source_walk walk;
+};
+
+struct zset_union {
+    struct union_source *all;
+    size_t all_count;
+    void **heap; /* of struct union_source */
+    size_t count;
+};
+
+/* Equal members in the order of the sources: sums of doubles depend on it. */
+static bool union_before(const void *a, const void *b)
 {
-    CLEANUP(source_walk_done) struct source_walk walk;
-    struct zset_item item;
-    enum rc rc = source_walk_init(&walk, source, piece, err);
-    for (size_t n = 0; rc == RC_OK && n < count_max; n++) {
-        rc = source_walk_next(&walk, &item, err);
-        if (rc != RC_OK)
-            break;
-        item.score = weighted(source, item.score);
-        rc = zset_items_add(kv, items, item, err);
-    }
-    return rc;
+    const struct union_source *left = a, *right = b;
+    int order = bytes_cmp(left->item.member, right->item.member);
+    return order != 0 ? order < 0 : left->order < right->order;
 }
 
-/* Pointers to items of one array: equal members stay in its order. */
-static int pointer_cmp_member(const void *a, const void *b)
+static enum rc union_step(struct union_source *source, struct err *err)
 {
-    const struct zset_item *left = *(const struct zset_item *const *)a;
-    const struct zset_item *right = *(const struct zset_item *const *)b;
-    int order = bytes_cmp(left->member, right->member);
-    return order != 0 ? order : (left > right) - (left < right);
+    enum rc rc = source_walk_next(&source->walk, &source->item, err);
+    source->ended = rc == RC_NOT_FOUND;
+    source->item.score = rc == RC_OK ? weighted(source->source, source->item.score) : 0;
+    return source->ended ? RC_OK : rc;
 }
 
-/* Makes one of those with equal members. Scores are added up in the order of the sources: sums of
- * doubles depend on it. */
-static enum rc items_merge(struct kv *kv, enum zset_aggregate how, struct zset_items *items,
-                           struct err *err)
+/* To the first members; all that are cold are asked for. */
+static enum rc union_init(struct zset_union *all, struct kv *kv, struct zset_source **sorted,
+                          size_t count, const struct aside_piece *piece, struct err *err)
 {
-    size_t count = items->count;
-    struct zset_item **sorted = arena_try_alloc(&kv->arena, count * sizeof(*sorted));
-    struct zset_item *merged = arena_try_alloc(&kv->arena, count * sizeof *merged);
-    if (!sorted || !merged)
-        return err_set(err, RC_NOMEM, "could not allocate memory for %zu elements", count);
-    for (size_t i = 0; i < count; i++)
-        sorted[i] = &items->item[i];
-    qsort(sorted, count, sizeof(*sorted), pointer_cmp_member);
-    struct zset_items all = {.item = merged, .cap = count};
+    bool cold = false;
+    *all = (struct zset_union){.all = arena_try_alloc(&kv->arena, count * sizeof *all->all),
+                               .heap = arena_try_alloc(&kv->arena, count * sizeof(void *))};
+    if (!all->all || !all->heap)
+        return err_set(err, RC_NOMEM, "could not allocate memory for %zu keys", count);
     for (size_t i = 0; i < count; i++) {
-        struct zset_item *last = all.count > 0 ? &merged[all.count - 1] : NULL;
-        if (last && bytes_eq(last->member, sorted[i]->member))
-            last->score = aggregate(how, last->score, sorted[i]->score);
-        else
-            merged[all.count++] = *sorted[i];
+        struct union_source *source = &all->all[all->all_count];
+        if (!sorted[i]->key.exists)
+            continue;
+        *source = (struct union_source){.source = sorted[i], .order = i};
+        all->all_count++;
+        enum rc rc = source_walk_init(&source->walk, sorted[i], piece, err);
+        if (rc == RC_OK)
+            rc = union_step(source, err);
+        cold = cold || rc == RC_COLD;
+        if (rc != RC_OK && rc != RC_COLD)
+            return rc;
+        if (!source->ended)
+            all->heap[all->count++] = source;
     }
-    *items = all;
+    if (cold)
+        return RC_COLD;
+    heap_make(all->heap, all->count, union_before);
     return RC_OK;
 }
 
-static enum rc combine_union(struct kv *kv, struct zset_source **sorted, size_t count,
-                             enum zset_aggregate how, struct zset_items *items, struct err *err)
+static void union_done(struct zset_union *all)
+{
+    for (size_t i = 0; i < all->all_count; i++)
+        source_walk_done(&all->all[i].walk);
+}
+
+/* RC_COLD: one of those that have the member, or what is behind it, is not known. */
+static enum rc union_next(struct zset_union *all, enum zset_aggregate how,
+                          struct zset_item *ret_item, struct err *err)
+{
+    bool first = true;
+    if (all->count == 0)
+        return RC_NOT_FOUND;
+    struct union_source *source = all->heap[0];
+    struct bytes member = source->item.member;
+    while (all->count > 0 && bytes_eq(source->item.member, member)) {
+        double score = source->item.score;
+        ret_item->score = first ? score : aggregate(how, ret_item->score, score);
+        first = false;
+        enum rc rc = union_step(source, err);
+        if (rc != RC_OK)
+            return rc;
+        if (source->ended)
+            all->heap[0] = all->heap[--all->count];
+        if (all->count > 0)
+            heap_sink(all->heap, all->count, 0, union_before);
+        source = all->heap[0];
+    }
+    ret_item->member = member;
+    return RC_OK;
+}
+
+/* piece NULL: all of it, and all of every source has to be in memory. */
+static enum rc union_run(struct kv *kv, struct zset_source **sorted, size_t count,
+                         enum zset_aggregate how, struct aside_piece *piece,
+                         struct zset_items *items, struct err *err)
+{
+    CLEANUP(union_done) struct zset_union all;
+    struct zset_item item;
+    size_t bytes = 0;
+    enum rc rc = union_init(&all, kv, sorted, count, piece, err);
+    while (rc == RC_OK &&
+           !(piece && (items->count >= piece->count_max || bytes >= piece->bytes_max))) {
+        rc = union_next(&all, how, &item, err);
+        if (rc == RC_OK)
+            rc = zset_items_add(kv, items, item, err);
+        bytes += rc == RC_OK ? item.member.len : 0;
+    }
+    if (piece)
+        piece->ended = rc == RC_NOT_FOUND;
+    if (rc == RC_NOT_FOUND || (rc == RC_COLD && piece && items->count > 0))
+        return RC_OK; /* the next piece begins with what is cold */
+    return rc;
+}
+
+static enum rc union_load(struct zset_source **sorted, size_t count, struct err *err)
 {
     enum rc rc = RC_OK;
     for (size_t i = 0; i < count && (rc == RC_OK || rc == RC_COLD); i++)
@@ -189,46 +252,6 @@ static enum rc combine_union(struct kv *kv, struct zset_source **sorted, size_t 
             enum rc one_rc = rows_need_all(&sorted[i]->key, err);
             rc = one_rc == RC_OK ? rc : one_rc; /* all are asked for */
         }
-    for (size_t i = 0; i < count && rc == RC_OK; i++)
-        if (sorted[i]->key.exists) {
-            rc = source_collect(kv, sorted[i], NULL, SIZE_MAX, items, err);
-            rc = rc == RC_NOT_FOUND ? RC_OK : rc;
-        }
-    if (rc == RC_OK && count > 1 && items->count > 0)
-        rc = items_merge(kv, how, items, err);
-    return rc;
-}
-
-/* Some of each source. What is behind the last of one that has more is not decided. */
-static enum rc union_piece(struct kv *kv, struct zset_source **sorted, size_t count,
-                           enum zset_aggregate how, struct aside_piece *piece,
-                           struct zset_items *items, struct bytes *ret_at, struct err *err)
-{
-    size_t share =
-        piece->count_max / count > UNION_SHARE_MIN ? piece->count_max / count : UNION_SHARE_MIN;
-    bool cold = false;
-    piece->ended = true;
-    for (size_t i = 0; i < count; i++) {
-        size_t before = items->count;
-        if (!sorted[i]->key.exists)
-            continue;
-        enum rc rc = source_collect(kv, sorted[i], piece, share, items, err);
-        if (rc != RC_OK && rc != RC_COLD && rc != RC_NOT_FOUND)
-            return rc;
-        cold = cold || (rc == RC_COLD && items->count == before); /* all are asked for */
-        if (rc == RC_NOT_FOUND || items->count == before)
-            continue;
-        struct bytes last = items->item[items->count - 1].member;
-        if (piece->ended || bytes_cmp(last, *ret_at) < 0)
-            *ret_at = last;
-        piece->ended = false;
-    }
-    if (cold)
-        return RC_COLD;
-    enum rc rc = items->count > 0 ? items_merge(kv, how, items, err) : RC_OK;
-    if (rc == RC_OK && !piece->ended) /* merged ones are in order */
-        while (bytes_cmp(items->item[items->count - 1].member, *ret_at) > 0)
-            items->count--;
     return rc;
 }
 
@@ -240,7 +263,7 @@ struct search {
     struct zset_source **other;
     size_t other_count;
     struct aside_piece *piece; /* NULL: all */
-    size_t decided_count;
+    size_t decided_count, bytes;
     struct bytes at;   /* the last member that was decided; in the arena */
     size_t cold_count; /* answers that were cold: looked for again when the command runs again */
 };
@@ -309,7 +332,9 @@ static enum rc search_one(struct search *search, struct zset_item *item, struct 
 
 static bool search_is_full(const struct search *search)
 {
-    return search->piece && search->decided_count >= search->piece->count_max;
+    const struct aside_piece *piece = search->piece;
+    return piece &&
+           (search->decided_count >= piece->count_max || search->bytes >= piece->bytes_max);
 }
 
 /* RC_NOT_FOUND: that was all. */
@@ -327,6 +352,7 @@ static enum rc search_run(struct kv *kv, struct search *search, struct zset_item
         rc = search_one(search, &item, err);
         if (search->cold_count == 0) {
             search->at = item.member;
+            search->bytes += item.member.len;
             search->decided_count++;
         }
         if (rc == RC_OK && (!search->piece || search->cold_count == 0))
@@ -379,8 +405,11 @@ enum rc zset_combine(struct kv *kv, struct zset_source *source, size_t count,
     enum rc rc = sources_sort(kv, source, count, &sorted, err);
     if (rc != RC_OK)
         return rc;
-    if (options->op == ZSET_UNION)
-        return combine_union(kv, sorted, count, options->aggregate, ret_items, err);
+    if (options->op == ZSET_UNION) {
+        rc = union_load(sorted, count, err);
+        return rc == RC_OK ? union_run(kv, sorted, count, options->aggregate, NULL, ret_items, err)
+                           : rc;
+    }
     search_init(&search, source, sorted, count, options, NULL);
     if (source_count(search.lead) == 0)
         return RC_OK;
@@ -402,8 +431,12 @@ enum rc zset_combine_piece(struct kv *kv, struct zset_source *source, size_t cou
     enum rc rc = sources_sort(kv, source, count, &sorted, err);
     if (rc != RC_OK)
         return rc;
-    if (options->op == ZSET_UNION)
-        return union_piece(kv, sorted, count, options->aggregate, piece, ret_items, ret_at, err);
+    if (options->op == ZSET_UNION) {
+        rc = union_run(kv, sorted, count, options->aggregate, piece, ret_items, err);
+        if (rc == RC_OK && ret_items->count > 0)
+            *ret_at = ret_items->item[ret_items->count - 1].member;
+        return rc;
+    }
     search_init(&search, source, sorted, count, options, piece);
     piece->ended = source_count(search.lead) == 0;
     return piece->ended ? RC_OK : search_piece(kv, &search, ret_items, ret_at, err);

@@ -137,6 +137,52 @@ def test_a_read_that_is_cold_at_any_point_changes_nothing(both):
             assert (got, content(client, "d")) == want, (words, n)
 
 
+def test_cold_sets_without_a_common_range_are_compared_in_few_steps(both):
+    """All of one is before all of the other: a search finds that, not a walk that begins again with every page."""
+    client, _ = both
+    for first in range(0, 50_000, 1000):
+        client.sadd("low", *(b"a%08d" % n for n in range(first, first + 1000)))
+        client.sadd("high", *(b"z%08d" % n for n in range(first, first + 1000)))
+    for words, count in ((["SINTERSTORE", "d", "high", "low"], 0), (["SDIFFSTORE", "d", "high", "low"], 50_000)):
+        client.execute_command("DEBUG", "RELOAD")
+        before = client.info("tiers")
+        assert client.execute_command(*words) == count
+        after = client.info("tiers")
+        assert after["loads"] - before["loads"] < 600 and after["cold_reads"] - before["cold_reads"] < 1200
+
+
+def test_a_union_of_many_sources_reads_each_element_once(both):
+    """300 sources whose members are apart; what each piece needs of one is read from where the last one ended."""
+    for client in both:
+        for n in range(300):
+            client.zadd(f"part{n}", {f"{n:03d}:{i}": i for i in range(40)} | {"all": n})
+    names = [f"part{n}" for n in range(300)]
+    both[0].execute_command("DEBUG", "RELOAD")
+    before = both[0].info("tiers")["loads"]
+    for words in (["ZUNIONSTORE", "d", 300, *names], ["ZINTERSTORE", "d", 300, *names, "AGGREGATE", "MAX"]):
+        assert run(both[0], words) == run(both[1], words)
+        assert content(both[0], "d") == content(both[1], "d")
+    assert both[0].info("tiers")["loads"] - before < 3000
+
+
+def test_two_who_store_into_one_key_do_not_disturb_each_other(both):
+    client, _ = both
+    client.execute_command("DEBUG", "ASIDE-ROWS", 100)
+    client.sadd("s", *(b"%06d" % n for n in range(5000)))
+
+    def store():
+        own = redis.Redis(port=client.connection_pool.connection_kwargs["port"])
+        for _ in range(10):
+            assert own.sunionstore("d", "s", "none") == 5000
+
+    both_at_once = [threading.Thread(target=store) for _ in range(3)]
+    for thread in both_at_once:
+        thread.start()
+    for thread in both_at_once:
+        thread.join()
+    assert client.scard("d") == 5000 and asides(client) == (30, 0)
+
+
 # ---- between two commits ----
 
 

@@ -581,3 +581,33 @@ def test_who_was_served_after_a_long_wait_is_not_idle(peer):
         other.rpush("queue", "job")
         hear(link, words("queue", "job"))
         assert client_field(other, "worker", "idle") <= 1
+
+
+def test_requests_wait_in_the_socket_while_others_of_the_client_run(server):
+    """It reads all the time, and sends faster than it can be served: that is no reason to keep 128 MiB of it."""
+    other, count = server.client(), 4_000_000
+    with server.connect() as link:
+        link.sendall(words("CLIENT", "SETNAME", "fast"))
+        hear(link, b"+OK\r\n")
+        sender = threading.Thread(target=lambda: link.sendall(b"PING 12345678901234567890\r\n" * count))
+        sender.start()
+        left, most = count * len(b"$20\r\n12345678901234567890\r\n"), 0
+        while left > 0:
+            part = link.recv(MIB)
+            assert part
+            left -= len(part)
+            if left % 16 == 0:
+                most = max(most, client_field(other, "fast", "qbuf"))
+        sender.join()
+    assert 0 < most < 4 * MIB
+
+
+def test_a_pipeline_longer_than_client_query_buffer_limit_is_no_long_request(start):
+    """Commands of 300 KB, behind one that waits, where 1 MB is the limit of one."""
+    server = start("--client-query-buffer-limit", "1mb")
+    value = b"v" * 300_000
+    with server.connect() as link:
+        link.sendall(words("BLPOP", "none", "0.3") + words("ECHO", value) * 20)
+        hear(link, b"*-1\r\n" + (b"$300000\r\n" + value + b"\r\n") * 20)
+        link.sendall(b"*2\r\n$4\r\nECHO\r\n$2000000\r\n" + b"v" * 1_500_000)
+        assert hear_all(link) == b""

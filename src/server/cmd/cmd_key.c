@@ -159,7 +159,7 @@ enum rc cmd_copy(struct cmd_ctx *ctx)
     struct key from, to;
     enum rc rc = pair_find(ctx, to_ns, ctx->argv[2], replace, false, &from, &to);
     if (rc == RC_OK)
-        rc = key_copy(&from, &to, cmd_aside(ctx), ctx->err);
+        rc = key_copy(&from, &to, cmd_aside(ctx, 2), ctx->err);
     if (rc != RC_OK && rc != RC_NOT_FOUND)
         return rc;
     if (rc == RC_OK)
@@ -179,7 +179,7 @@ enum rc cmd_move(struct cmd_ctx *ctx)
     struct key from, to;
     rc = pair_find(ctx, to_ns, ctx->argv[1], false, true, &from, &to);
     if (rc == RC_OK)
-        rc = key_copy(&from, &to, cmd_aside(ctx), ctx->err);
+        rc = key_copy(&from, &to, cmd_aside(ctx, 0), ctx->err);
     if (rc == RC_OK)
         rc = key_remove(&from, ctx->err);
     if (rc != RC_OK && rc != RC_NOT_FOUND)

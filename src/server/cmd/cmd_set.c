@@ -203,7 +203,7 @@ static enum rc op_store(struct cmd_ctx *ctx, enum set_op_kind kind, const char *
                                     .name_count = ctx->argc - 2,
                                     .event = event};
     uint64_t count;
-    enum rc rc = set_op_store(ctx->ns, &store, cmd_aside(ctx), &count, ctx->err);
+    enum rc rc = set_op_store(ctx->ns, &store, cmd_aside(ctx, 1), &count, ctx->err);
     if (rc == RC_OK)
         resp_add_int(ctx->reply, (int64_t)count);
     return rc;

@@ -160,7 +160,7 @@ static enum rc op_store(struct cmd_ctx *ctx, enum zset_op op, const char *name)
 {
     struct op_call call = {.options.op = op, .numkeys_arg = 2, .name = name};
     struct zset_items items;
-    struct aside *aside = cmd_aside(ctx);
+    struct aside *aside = cmd_aside(ctx, 1);
     enum rc rc = call_parse(ctx, &call);
     if (rc == RC_OK &&
         aside_wanted(aside, ctx->ns, 2 * zset_combine_max(call.source, call.source_count, op)))

@@ -317,12 +317,15 @@ static enum rc range_piece(struct cmd_ctx *ctx, const struct key *key, const str
     struct zset_items items = {0};
     struct zset_item item;
     uint64_t left = 0;
+    size_t bytes = 0;
     enum rc rc = piece_walk(ctx, key, range, aside, &walk, &left);
-    while (rc == RC_OK && left > 0 && items.count < ASIDE_PIECE_ROWS / 2) {
+    while (rc == RC_OK && left > 0 && items.count < ASIDE_PIECE_ROWS / 2 &&
+           bytes < ASIDE_PIECE_BYTES) {
         rc = zset_walk_next(&walk, &item, ctx->err);
         if (rc != RC_OK)
             break;
         rc = zset_items_add(ctx->kv, &items, item, ctx->err);
+        bytes += item.member.len;
         left--;
     }
     bool ended = rc == RC_NOT_FOUND || (rc == RC_OK && left == 0);
@@ -353,7 +356,7 @@ enum rc cmd_zrangestore(struct cmd_ctx *ctx)
 {
     struct range range = {.kind = RANGE_AUTO};
     struct zset_items items = {0};
-    struct aside *aside = cmd_aside(ctx);
+    struct aside *aside = cmd_aside(ctx, 1);
     struct key key;
     enum rc rc = range_parse(ctx, 2, true, &range);
     if (rc == RC_OK)
