@@ -121,11 +121,11 @@ static int count_order(const void *a, const void *b)
  * the command would begin again too often. */
 static enum rc walk_start(struct set_op *op, struct set_input *input, struct err *err)
 {
-    if (!op->piece)
+    if (!op->in_pieces)
         return rows_need_all(&input->key, err);
-    if (!op->piece->has_after)
+    if (!op->piece.has_after)
         return RC_OK;
-    return store_walk_seek_behind(&input->walk, op->piece->after, err);
+    return store_walk_seek_behind(&input->walk, op->piece.after, err);
 }
 
 /* Brings what will be walked into memory, all sets in one go, and steps to the first members. */
@@ -192,7 +192,9 @@ static enum rc op_find(struct set_op *op, struct ns *ns, enum set_op_kind kind,
 /* And on to the first members. */
 static enum rc op_start(struct set_op *op, const struct aside_piece *piece, struct err *err)
 {
-    op->piece = piece;
+    op->in_pieces = piece != NULL;
+    if (piece)
+        op->piece = *piece;
     enum rc rc = op->is_empty ? RC_OK : walks_start(op, err);
     if (rc != RC_OK || op->kind != SET_UNION)
         return rc;
@@ -224,7 +226,7 @@ static void decide(struct set_op *op, struct bytes member)
 
 static bool piece_is_full(const struct set_op *op)
 {
-    return op->piece && op->decided_count >= op->piece->count_max;
+    return op->in_pieces && op->decided_count >= op->piece.count_max;
 }
 
 static enum rc union_next(struct set_op *op, struct bytes *ret_member, struct err *err)
@@ -316,7 +318,7 @@ static enum rc result_read(struct set_op *op, struct result *to, struct err *err
     struct bytes member;
     enum rc rc = RC_OK;
     while (rc == RC_OK && !piece_is_full(op) &&
-           !(op->piece && to->members.len >= op->piece->bytes_max)) {
+           !(op->in_pieces && to->members.len >= op->piece.bytes_max)) {
         rc = set_op_next(op, &member, err);
         if (rc != RC_OK)
             break;
@@ -326,7 +328,7 @@ static enum rc result_read(struct set_op *op, struct result *to, struct err *err
         to->count++;
     }
     to->ended = rc == RC_NOT_FOUND;
-    if (rc == RC_COLD && op->piece && op->decided_count > 0)
+    if (rc == RC_COLD && op->in_pieces && op->decided_count > 0)
         return RC_OK; /* the next piece begins with what is cold */
     return to->ended || rc == RC_WAIT ? RC_OK : rc;
 }

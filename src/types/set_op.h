@@ -28,11 +28,12 @@ struct set_op {   /* for set_op_*() only */
      * others are compared. */
     void **input; /* of struct set_input; a heap knows no types */
     size_t count;
-    bool is_empty;                   /* already clear from the keys */
-    uint64_t count_max;              /* no more members than this */
-    uint64_t inputs;                 /* see aside_input() */
-    const struct aside_piece *piece; /* NULL: all of the result is wanted */
-    struct bytes decided;            /* the last member that is known to be in the result or not */
+    bool is_empty;      /* already clear from the keys */
+    uint64_t count_max; /* no more members than this */
+    uint64_t inputs;    /* see aside_input() */
+    bool in_pieces;     /* only `piece` of the result is wanted, not all */
+    struct aside_piece piece;
+    struct bytes decided; /* the last member that is known to be in the result or not */
     size_t decided_count;
     bool walk_cold; /* a set that is walked was cold where it was needed */
 };
