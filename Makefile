@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 # What a person types; the build itself is in CMakeLists.txt. TEST=part runs some tests only.
 # One test program: build-dev/tests/unit_base_buf [part of a test's name].
 PORT ?= 7379
@@ -8,10 +9,11 @@ TEST ?=
 SECONDS ?= 60
 JOBS ?= 2
 
-GENERATOR = $(shell command -v ninja >/dev/null || echo '-G "Unix Makefiles"')
-configure = cmake --preset $(1) $(GENERATOR) >/dev/null
-build = $(call configure,$(1)) && cmake --build --preset $(1) -j $(JOBS)
+build = tools/build.sh $(1) $(JOBS)
+quote = '$(subst ','\'',$(1))'
 run_tests = /usr/bin/python3 tools/run_tests.py --jobs $(JOBS) --timeout 300 $(1) $(TEST)
+# Those that need no build; `make test` runs them as well.
+checks = $(filter-out tools/check_tidy.sh,$(wildcard tools/check_*))
 
 .PHONY: all run test test-long bench check check-san fuzz format clean
 
@@ -20,7 +22,7 @@ all:
 	$(call build,release)
 
 run: all
-	exec build/terraced --port $(PORT) --dir $(DIR) $(ARGS)
+	exec build/terraced --port $(PORT) --dir $(call quote,$(DIR)) $(ARGS)
 
 test:
 	@tools/deps.sh test
@@ -37,19 +39,15 @@ bench:
 
 check:
 	tools/deps.sh check
-	tools/check_format.sh
-	tools/check_headers.sh
-	/usr/bin/python3 tools/check_layers.py
-	/usr/bin/python3 tools/check_sizes.py
+	set -e; for check in $(checks); do echo $$check; $$check; done
 	$(call build,dev)
-	cmake --preset dev $(GENERATOR) -B build-clang -DCMAKE_C_COMPILER=clang >/dev/null
-	cmake --build build-clang -j $(JOBS)
+	$(call build,clang)
 	tools/check_tidy.sh build-clang
 
 check-san:
 	tools/deps.sh test
 	$(call build,asan)
-	$(call run_tests,build-asan)
+	TERRACE_CONFIG_SET=1 $(call run_tests,build-asan)
 	$(call build,tsan)
 	$(call run_tests,build-tsan)
 

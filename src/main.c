@@ -1,13 +1,16 @@
+// SPDX-License-Identifier: Apache-2.0
 /* main.c - terraced: builds the objects, joins them, runs the loop. */
 #include <errno.h>
-#include <signal.h>
+#include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/signalfd.h>
 #include <unistd.h>
 
 #include "base/log.h"
+#include "base/signals.h"
 #include "server/server.h"
+#include "store/recover.h"
 #include "types/spaces.h"
 
 #include "base/banned.h"
@@ -24,7 +27,8 @@ static enum rc signals_open(int *ret_fd, struct err *err)
     sigset_t set;
     sigemptyset(&set);
     sigaddset(&set, SIGTERM);
-    sigaddset(&set, SIGINT);
+    if (!signal_is_ignored(SIGINT))
+        sigaddset(&set, SIGINT);
     sigaddset(&set, SIGHUP);
     if (sigprocmask(SIG_BLOCK, &set, NULL) != 0 || signal(SIGPIPE, SIG_IGN) == SIG_ERR)
         return err_set(err, RC_IO, "could not set signals: %s", strerror(errno));
@@ -41,19 +45,35 @@ static bool is_loopback(const char *address)
            strcmp(address, "localhost") == 0;
 }
 
-static void banner_print(struct config *config, uint16_t port)
+/* How the tool is called that lies beside the server, which was called so. */
+static int client_len(const char *program, const char **ret_client)
 {
+    static const char server[] = "terraced";
+    size_t len = strlen(program);
+    bool known =
+        len >= sizeof server - 1 && strcmp(program + len - (sizeof server - 1), server) == 0;
+    *ret_client = known ? program : server;
+    return (int)(known ? len : sizeof server - 1) - 1;
+}
+
+static void banner_print(const char *program, struct config *config, uint16_t port)
+{
+    const char *client;
+    int len = client_len(program, &client);
     printf("Terrace listens on %s:%u\n"
            "  data directory  %s\n"
            "  durability      %s\n"
-           "  try             redis-cli -p %u SET hello world\n"
-           "                  redis-cli -p %u GET hello\n"
-           "                  redis-cli -p %u INFO tiers\n"
-           "  stop            Ctrl-C\n",
-           config->bind.text[0], port, config->dir, durability_name(config->durability), port, port,
-           port);
+           "  try             %.*s -p %u SET hello world\n"
+           "                  %.*s -p %u GET hello\n"
+           "                  %.*s -p %u INFO tiers\n",
+           config->bind.text[0], port, config->dir, durability_name(config->durability), len,
+           client, port, len, client, port, len, client, port);
+    if (signal_is_ignored(SIGINT))
+        printf("  stop            kill %d\n", (int)getpid());
+    else
+        printf("  stop            Ctrl-C\n");
     fflush(stdout);
-    if (!is_loopback(config->bind.text[0]) && config->requirepass[0] == 0 &&
+    if (!is_loopback(config->bind.text[0]) && config->requirepass.len == 0 &&
         !config->protected_mode)
         log_warn("everybody who reaches %s can read and write: set requirepass",
                  config->bind.text[0]);
@@ -76,20 +96,58 @@ static enum rc log_start(const struct config *config, struct err *err)
     return RC_OK;
 }
 
-static enum rc serve(struct config *config, struct loop *loop, struct store *store,
-                     const struct clock *clock, int signal_fd, struct err *err)
+static enum rc serve(const char *program, struct config *config, struct ports *ports,
+                     struct loop *loop, struct store *store, const struct clock *clock,
+                     int signal_fd, struct err *err)
 {
     struct server *server = NULL;
-    enum rc rc = server_new(
-        &(struct server_options){
-            .loop = loop, .store = store, .clock = clock, .config = config, .signal_fd = signal_fd},
-        &server, err);
+    enum rc rc = server_new(&(struct server_options){.loop = loop,
+                                                     .store = store,
+                                                     .clock = clock,
+                                                     .config = config,
+                                                     .ports = ports,
+                                                     .signal_fd = signal_fd},
+                            &server, err);
     if (rc != RC_OK)
         return rc;
-    banner_print(config, server_port(server));
+    banner_print(program, config, server_port(server));
     rc = server_run(server, err);
     server_free(server);
     return rc;
+}
+
+/* Whether a power cut has torn the journal's end or something else has, nobody can know. */
+static void cuts_tell(const struct store *store)
+{
+    const struct journal_cut *cut;
+    size_t count = store_cuts(store, &cut);
+    for (size_t i = 0; i < count; i++, cut++)
+        log_warn("the journal's segment %016" PRIx64 " was not whole: %" PRIu64
+                 " bytes from offset %" PRIu64 " on with %" PRIu64
+                 " turns, not known to be on disk, were cut off, and %s%s",
+                 cut->segment, cut->bytes, cut->offset, cut->turn_count,
+                 cut->kept[0] ? "are kept in " : "could not be kept", cut->kept);
+}
+
+static void back_tell(const struct config *config, struct store *store)
+{
+    struct store_stats stats;
+    store_stats(store, &stats);
+    if (stats.engine.back_count > 0)
+        log_warn("the engine named tables of a flush that had failed, and went back by it: the "
+                 "journal still has it. The engine's files as they were are in %s/engine.before",
+                 config->dir);
+}
+
+/* A journal that does not fit may mean that the engine went back too far, for lost tables. */
+static void back_hint(const struct config *config, struct err *err)
+{
+    char path[PATH_BYTES_MAX];
+    if (snprintf(path, sizeof path, "%s/engine.before", config->dir) < (int)sizeof path &&
+        access(path, F_OK) == 0)
+        (void)err_prefix(err,
+                         "tables of the engine were missing, and its files as they were are in "
+                         "engine.before: put them back before any repair. ");
 }
 
 static enum rc store_start(struct config *config, struct loop *loop, const struct clock *clock,
@@ -102,6 +160,7 @@ static enum rc store_start(struct config *config, struct loop *loop, const struc
                                               .clock = clock,
                                               .hot_memory_bytes = config->hot_memory_bytes,
                                               .disk_reserve_bytes = config->disk_reserve_bytes,
+                                              .full_reserve_bytes = config->full_reserve_bytes,
                                               .durability = config->durability,
                                               .cache_bytes = config->cache_bytes,
                                               .loader_count = config->loader_count,
@@ -119,6 +178,7 @@ int main(int argc, char **argv)
     struct loop *loop = NULL;
     struct store *store = NULL;
     enum config_wish wish;
+    struct ports ports = {.http_fd = -1};
     int signal_fd = -1;
 
     config_init(&config, NULL);
@@ -136,12 +196,21 @@ int main(int argc, char **argv)
     if (rc == RC_OK)
         rc = loop_open(&loop, &err);
     if (rc == RC_OK)
-        rc = store_start(&config, loop, &clock, &store, &err);
+        rc = ports_bind(&config, &ports, &err);
     if (rc == RC_OK)
-        rc = serve(&config, loop, store, &clock, signal_fd, &err);
+        rc = store_start(&config, loop, &clock, &store, &err);
+    if (rc == RC_CORRUPT)
+        back_hint(&config, &err);
+    if (rc == RC_OK) {
+        cuts_tell(store);
+        back_tell(&config, store);
+    }
+    if (rc == RC_OK)
+        rc = serve(argv[0], &config, &ports, loop, store, &clock, signal_fd, &err);
     struct err close_err = {0};
     enum rc closed = store_close(store, &close_err);
     loop_close(loop);
+    ports_close(&ports);
     config_done(&config);
     if (signal_fd >= 0)
         close(signal_fd);

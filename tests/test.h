@@ -1,8 +1,10 @@
+// SPDX-License-Identifier: Apache-2.0
 /* test.h - the test harness: TEST(a_claim) { ... } registers itself, main() is in support/test.c.
  *
  * A failed ASSERT_* prints where and what, and ends that test; the others still run. The program
  * runs all tests, or those whose name contains its first argument. Its last line is
- * "N passed, N failed". Threads: ASSERT_* belongs to the thread that runs the test. */
+ * "N passed, N failed".
+ * Threads: ASSERT_* belongs to the thread that runs the test. */
 #pragma once
 
 #include <stdbool.h>

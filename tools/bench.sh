@@ -1,9 +1,11 @@
 #!/bin/bash
+# SPDX-License-Identifier: Apache-2.0
 # bench.sh BUILD_DIR [AREA]: runs bench_AREA, or every bench program that was built. The area server is
 # tools/bench_server.py; it runs last, and OPTIONS="--only set,get --p 16" makes it short. The area landing is
 # bench_landing and then tools/bench_landing.py, whose outage of the database lasts OUTAGE_SECONDS. The area tile is
 # tools/bench_tile.py, which TILE_BENCH=short makes short. The area partition is bench_partition and then
-# tools/bench_partition.py, with PART_N partitions. The area fs is tools/bench_fs.py, with FS_FILES files.
+# tools/bench_partition.py, with PART_N partitions. The area fs is tools/bench_fs.py, with FS_FILES files. The area cold
+# is tools/bench_cold.py, the area wait tools/bench_wait.py; OPTIONS="--n 50000 --only spop" makes them short.
 set -eu
 build=$1
 area=${2:-}
@@ -24,6 +26,22 @@ bench_fs() {
     # shellcheck disable=SC2086
     /usr/bin/python3 "$(dirname "$0")/bench_fs.py" --build "$build" ${OPTIONS:-}
 }
+bench_cold() {
+    # shellcheck disable=SC2086
+    /usr/bin/python3 "$(dirname "$0")/bench_cold.py" --build "$build" ${OPTIONS:-}
+}
+bench_wait() {
+    # shellcheck disable=SC2086
+    /usr/bin/python3 "$(dirname "$0")/bench_wait.py" --build "$build" ${OPTIONS:-}
+}
+if [ "$area" = wait ]; then
+    bench_wait
+    exit
+fi
+if [ "$area" = cold ]; then
+    bench_cold
+    exit
+fi
 if [ "$area" = fs ]; then
     bench_fs
     exit
@@ -62,5 +80,9 @@ echo "== bench_tile.py"
 bench_tile
 echo "== bench_fs.py"
 bench_fs
+echo "== bench_cold.py"
+bench_cold
+echo "== bench_wait.py"
+bench_wait
 echo "== bench_server.py"
 bench_server

@@ -1,4 +1,5 @@
 #!/usr/bin/python3
+# SPDX-License-Identifier: Apache-2.0
 """What the file system's metadata costs.
 
     tools/bench_fs.py                                everything: about five minutes

@@ -1,4 +1,5 @@
 #!/usr/bin/python3
+# SPDX-License-Identifier: Apache-2.0
 """What landing costs a server, and what an outage of its database leaves behind, with a real MariaDB.
 
     tools/bench_landing.py                          everything: about three minutes

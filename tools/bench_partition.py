@@ -1,4 +1,5 @@
 #!/usr/bin/python3
+# SPDX-License-Identifier: Apache-2.0
 """Partitions on a running server: what PART.DONE costs, cycles a second, and many of them.
 
   done_cost     CPU of the executor for a PART.DONE, packing included, by that of HSET + HDEL of the same records

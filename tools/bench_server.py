@@ -1,4 +1,5 @@
 #!/usr/bin/python3
+# SPDX-License-Identifier: Apache-2.0
 """terraced against Debian's redis-server (appendonly yes, everysec), in turns, as medians of ratios.
 
     tools/bench_server.py                              everything: about half an hour

@@ -1,4 +1,5 @@
 #!/usr/bin/python3
+# SPDX-License-Identifier: Apache-2.0
 """What tiles cost: against SQLite alone, against GET, over HTTP, and how ranges grow.
 
     tools/bench_tile.py                          everything: about three minutes

@@ -1,4 +1,5 @@
 #!/bin/bash
+# SPDX-License-Identifier: Apache-2.0
 # Every header compiles alone.
 set -eu
 cd "$(dirname "$0")/.."

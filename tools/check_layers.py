@@ -1,4 +1,5 @@
 #!/usr/bin/python3
+# SPDX-License-Identifier: Apache-2.0
 """Includes point one way: base <- store <- types <- landing, tile, fs, partition <- server <- main.
 
 The client (cli/) uses base/, store/ and the formats: three files of server/, types/ and tile/ each,

@@ -1,4 +1,5 @@
 #!/bin/bash
+# SPDX-License-Identifier: Apache-2.0
 # check_tidy.sh BUILD_DIR: clang-tidy over src/, two files at a time.
 set -eu
 cd "$(dirname "$0")/.."

@@ -1,7 +1,8 @@
 #!/bin/bash
+# SPDX-License-Identifier: Apache-2.0
 # Installs what is missing for: build (the default), test, bench or check. Each set holds the ones
 # before it as far as it needs them. It asks for commands, headers and libraries, not for package
-# names, so that what was built by hand counts as well.
+# names, so that what was built by hand counts as well. NPM_SECONDS bounds how long npm is waited for.
 set -eu
 
 goal=${1:-build}
@@ -32,9 +33,15 @@ has_library() { # pkg-config name, header
     { has pkg-config && pkg-config --exists "$1"; } || has_header "$2"
 }
 
-has_compiler_rt() {
-    [ -n "$(find /usr/lib/clang /usr/lib/llvm-*/lib/clang -name 'libclang_rt.asan-x86_64.a' \
-        -print -quit 2>/dev/null)" ]
+clang_sanitizes() { echo 'int main(void) { return 0; }' | clang -fsanitize=address,fuzzer-no-link -xc - -o /dev/null; }
+
+# The runtime has to be of clang's own version; without a clang both come from Debian's default.
+clang_rt() {
+    if has clang >/dev/null; then
+        echo "libclang-rt-$(clang -dumpversion | cut -d. -f1)-dev"
+    else
+        echo libclang-rt-dev
+    fi
 }
 
 has_module() { "$python" -c "import $1"; }
@@ -63,7 +70,7 @@ need_build() {
 
 need_test() {
     need clang has clang
-    need libclang-rt-14-dev has_compiler_rt
+    need "$(clang_rt)" clang_sanitizes
     need redis-tools has redis-cli
     need python3 test -x "$python"
     need python3-pytest has_module pytest
@@ -78,16 +85,27 @@ need_test() {
     need python3-pymysql has_module pymysql
     need nodejs has node
     need npm has npm
+    need clang-format has clang-format
+}
+
+need_bench() {
+    need redis-tools has redis-benchmark
+    need redis-server has redis-server
+    need mariadb-server has_daemon mariadbd
+    need wrk has wrk
+    need curl has curl
+    need python3 test -x "$python"
+    need python3-redis has_module redis
+    need python3-pymysql has_module pymysql
 }
 
 case $goal in
 build) need_build ;;
 test) need_build && need_test ;;
-bench) need_build && need redis-tools has redis-benchmark && need redis-server has redis-server && need wrk has wrk ;;
+bench) need_build && need_bench ;;
 check)
     need_build
     need_test
-    need clang-format has clang-format
     need clang-tidy has clang-tidy
     ;;
 *)
@@ -96,32 +114,48 @@ check)
     ;;
 esac
 
+advise() { # why it was not done here
+    echo "tools/deps.sh: $1. As root, run this, and then make again:" >&2
+    echo "    apt-get update && apt-get install -y --no-install-recommends ${missing[*]}" >&2
+    exit 1
+}
+
 install_missing() {
     echo "installing: ${missing[*]}"
     if ! has apt-get >/dev/null; then
-        echo "there is no apt-get here; please install them by hand" >&2
+        echo "tools/deps.sh: there is no apt-get here; please install what these Debian packages hold" >&2
         exit 1
     fi
     local as_root=()
     if [ "$(id -u)" -ne 0 ]; then
+        has sudo >/dev/null || advise "only root can install packages, and there is no sudo"
         as_root=(sudo)
     fi
-    "${as_root[@]}" apt-get update -q
+    "${as_root[@]}" apt-get update -q || advise "apt-get update failed"
     "${as_root[@]}" env DEBIAN_FRONTEND=noninteractive apt-get install -y -q \
-        --no-install-recommends "${missing[@]}"
+        --no-install-recommends "${missing[@]}" || advise "apt-get install failed"
 }
 
 # The client of tests/wire/test_clients.py. Version 6 speaks RESP3 and needs node 20; Debian 12 has 18.
+# It is no package of Debian, and not every machine reaches npm's registry: the tests that need it are
+# skipped then.
 install_ioredis() {
-    local dir version=5.11.1
+    local dir version=5.11.1 seconds=${NPM_SECONDS:-60} said
     dir=$(dirname "$0")/../build-node
     [ -d "$dir/node_modules/ioredis" ] && return 0
     if [ "$(node -p 'parseInt(process.versions.node)')" -ge 20 ]; then
         version=6.0.0
     fi
-    echo "installing: ioredis $version in build-node"
-    mkdir -p "$dir"
-    npm install --prefix "$dir" --no-audit --no-fund --silent "ioredis@$version"
+    echo "installing: ioredis $version in build-node, by npm"
+    rm -rf "$dir.new" && mkdir -p "$dir.new"
+    if said=$(timeout "$seconds" npm install --prefix "$dir.new" --no-audit --no-fund --loglevel=error \
+        --fetch-retries=0 "ioredis@$version" 2>&1 </dev/null); then
+        rm -rf "$dir" && mv "$dir.new" "$dir"
+        return 0
+    fi
+    rm -rf "$dir.new"
+    printf '%s\n' "${said:-npm did not answer within $seconds s}" | sed 's/^/    /'
+    echo "ioredis could not be installed (above is what npm says): the tests that need it are skipped."
 }
 
 if [ ${#missing[@]} -ne 0 ]; then

@@ -1,10 +1,14 @@
 #!/usr/bin/python3
+# SPDX-License-Identifier: Apache-2.0
 """Runs every test program of a build directory, several at a time, and adds up what they say.
 
 A program ends with "N passed, N failed". One that ends otherwise, dies or hangs counts as one
 failure. Every file of tests/wire is a program too: pytest runs it against the servers of the same build.
+So is every check of the sources (tools/check_*) that needs no build: it passes when it ends with 0.
+What is skipped is told with its reason, and counted apart.
 """
 import argparse
+import collections
 import concurrent.futures
 import os
 import pathlib
@@ -14,10 +18,24 @@ import subprocess
 import sys
 import tempfile
 import time
+import typing
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 CLOSING = re.compile(r"^(\d+) passed, (\d+) failed", re.MULTILINE)
-PYTEST = ["/usr/bin/python3", "-m", "pytest", "-q", "-p", "no:cacheprovider"]
+PYTEST = ["/usr/bin/python3", "-m", "pytest", "-q", "-rs", "-p", "no:cacheprovider"]
+SKIPPED = re.compile(r"^SKIPPED \[(\d+)\] \S+: (.*)", re.MULTILINE)
+CHECKS_OF_BUILDS = {"check_tidy"}
+CHECK_SKIPPED = 77
+# A job in the background has SIGINT ignored, and gives that on. A test begins with signals as they are
+# in a terminal.
+FRESH_SIGNALS = ["/usr/bin/env", "--default-signal"]
+
+
+class Counts(typing.NamedTuple):
+    passed: int = 0
+    failed: int = 0
+    skipped: int = 0
+    reasons: list = []  # of skips
 
 
 def environment(build):
@@ -39,8 +57,8 @@ def run(command, env, timeout):
         return 127, f"{command[0]} was not built", 0.0
     with tempfile.TemporaryFile() as out:
         process = subprocess.Popen(
-            command, stdin=subprocess.DEVNULL, stdout=out, stderr=subprocess.STDOUT, cwd=ROOT,
-            env=env, start_new_session=True)
+            [*FRESH_SIGNALS, *command], stdin=subprocess.DEVNULL, stdout=out, stderr=subprocess.STDOUT,
+            cwd=ROOT, env=env, start_new_session=True)
         try:
             code = process.wait(timeout)
         except subprocess.TimeoutExpired:
@@ -61,22 +79,33 @@ def counts_of_program(code, text):
     passed, failed = map(int, found[-1]) if found else (0, 0)
     if (code != 0 or not found) and failed == 0:
         failed = 1
-    return passed, failed
+    return Counts(passed, failed)
 
 
 def counts_of_pytest(code, text):
     summary = text.strip().splitlines()[-1] if text.strip() else ""
-    words = {word: int(n) for n, word in re.findall(r"(\d+) (passed|failed|errors?)\b", summary)}
+    words = {word: int(n) for n, word in re.findall(r"(\d+) (passed|failed|skipped|errors?)\b", summary)}
     failed = words.get("failed", 0) + words.get("error", 0) + words.get("errors", 0)
     if code not in (0, 5) and failed == 0:  # 5: no tests were collected
         failed = 1
-    return words.get("passed", 0), failed
+    skips = collections.Counter()
+    for count, reason in SKIPPED.findall(text):
+        skips[reason] += int(count)
+    return Counts(words.get("passed", 0), failed, words.get("skipped", 0),
+                  [f"{count} skipped: {reason}" for reason, count in skips.items()])
 
 
-def report(name, code, text, seconds, passed, failed):
-    state = "ok  " if failed == 0 else "FAIL"
-    print(f"{state} {name:<40} {passed:5} passed {failed:3} failed {seconds:8.2f} s", flush=True)
-    if failed:
+def counts_of_check(code, text):
+    if code == CHECK_SKIPPED:
+        return Counts(skipped=1, reasons=[f"1 skipped: {text.strip()}"])
+    return Counts(passed=1) if code == 0 else Counts(failed=1)
+
+
+def report(name, code, text, seconds, counts):
+    state = "ok  " if counts.failed == 0 else "FAIL"
+    print(f"{state} {name:<40} {counts.passed:5} passed {counts.failed:3} failed {seconds:8.2f} s",
+          *counts.reasons, sep="\n     ", flush=True)
+    if counts.failed:
         why = "timed out" if code is None else f"ended with {code}"
         lines = text.splitlines()
         if len(lines) > 400:
@@ -90,6 +119,9 @@ def programs_of(build):
     files = sorted((ROOT / "tests" / "wire").glob("test_*.py"), key=lambda file: -file.stat().st_size)
     for file in files:
         yield "wire_" + file.stem.removeprefix("test_"), [*PYTEST, str(file)], counts_of_pytest
+    for file in sorted((ROOT / "tools").glob("check_*")):
+        if file.stem not in CHECKS_OF_BUILDS:
+            yield file.stem, [str(file)], counts_of_check
     for line in (build / "tests.txt").read_text().splitlines():
         name, *command = line.split("\t")
         yield name, command, counts_of_program
@@ -105,21 +137,25 @@ def main():
     build = args.build.resolve()
     env = environment(build)
     timeout = args.timeout * (20 if env.get("TERRACE_LONG") else 1)
-    passed_sum = failed_sum = 0
+    passed = failed = skipped = 0
+    programs = [program for program in programs_of(build)
+                if not args.parts or any(part in program[0] for part in args.parts)]
+    if not programs:
+        print(f'run_tests.py: no test program has "{" ".join(args.parts)}" in its name', file=sys.stderr)
+        return 2
 
     with concurrent.futures.ThreadPoolExecutor(args.jobs) as pool:
         running = {pool.submit(run, command, env, timeout): (name, counts_of)
-                   for name, command, counts_of in programs_of(build)
-                   if not args.parts or any(part in name for part in args.parts)}
+                   for name, command, counts_of in programs}
         for future in concurrent.futures.as_completed(running):
             name, counts_of = running[future]
             code, text, seconds = future.result()
-            passed, failed = counts_of(code, text)
-            report(name, code, text, seconds, passed, failed)
-            passed_sum, failed_sum = passed_sum + passed, failed_sum + failed
+            counts = counts_of(code, text)
+            report(name, code, text, seconds, counts)
+            passed, failed, skipped = passed + counts.passed, failed + counts.failed, skipped + counts.skipped
 
-    print(f"{passed_sum} passed, {failed_sum} failed")
-    return 1 if failed_sum else 0
+    print(f"{passed} passed, {failed} failed" + (f", {skipped} skipped" if skipped else ""))
+    return 1 if failed else 0
 
 
 if __name__ == "__main__":

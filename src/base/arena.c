@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+/* arena.c - cuts pieces from chunks; arena_clear() keeps the newest chunk. */
 #include "base/arena.h"
 
 #include "base/mem.h"

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /* arena.h - memory that is freed all at once.
  *
  * Ownership: what arena_alloc() returns lives until arena_clear() or arena_done().

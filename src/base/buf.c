@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+/* buf.c - growing and ending of a struct buf; appending in place is inline in buf.h. */
 #include "base/buf.h"
 
 #include <stdarg.h>
@@ -25,7 +27,7 @@ void buf_done(struct buf *buf)
 
 bool buf__grow(struct buf *buf, size_t more)
 {
-    if (more > buf->bytes_max - buf->len)
+    if (buf->len > buf->bytes_max || more > buf->bytes_max - buf->len)
         return false;
     size_t cap = buf->len + more;
     if (cap < 2 * buf->cap)

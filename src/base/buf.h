@@ -1,8 +1,10 @@
+// SPDX-License-Identifier: Apache-2.0
 /* buf.h - a growable run of bytes with a limit.
  *
  * Ownership: the caller owns the struct, buf_done() frees the contents. Adding past the limit or
  * without memory returns false and changes nothing, so a hostile length cannot take the process
- * down. Threads: one owner. */
+ * down.
+ * Threads: one owner. */
 #pragma once
 
 #include "base/bytes.h"

@@ -1,6 +1,8 @@
+// SPDX-License-Identifier: Apache-2.0
 /* bytes.h - a borrowed run of bytes: the length travels with the pointer.
  *
- * Ownership: nothing here owns memory. Threads: any. */
+ * Ownership: nothing here owns memory.
+ * Threads: any. */
 #pragma once
 
 #include <stdbool.h>

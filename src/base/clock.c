@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+/* clock.c - reads the system's clocks and the processor's steady tick counter. */
 #include "base/clock.h"
 
 #include <cpuid.h>

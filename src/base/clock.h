@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /* clock.h - the one place that reads a clock; a test turns it by hand.
  *
  * Threads: reading is safe from any; a test that sets a manual clock does so while nobody reads

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+/* codec.c - uvarints, and doubles as integers of the same order. */
 #include "base/codec.h"
 
 #include "base/macros.h"

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /* codec.h - numbers as bytes: big-endian, little-endian, uvarint, order-preserving.
  *
  * Encoders write into room the caller has; decoders check every byte and never read past end.

@@ -1,3 +1,6 @@
+// SPDX-License-Identifier: Apache-2.0
+/* crc32c.c - CRC-32C by the processor's instruction in three streams, or eight bytes a step by
+ * tables. */
 #include "base/crc32c.h"
 
 #include <nmmintrin.h>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /* crc32c.h - CRC-32C (Castagnoli), by the processor's instruction where it has one.
  *
  * Threads: any. */

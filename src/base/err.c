@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+/* err.c - names, texts and reply prefixes of the result codes, and failed assertions. */
 #include "base/err.h"
 
 #include <stdarg.h>

@@ -1,6 +1,8 @@
+// SPDX-License-Identifier: Apache-2.0
 /* err.h - the one list of result codes, and an error with its text.
  *
- * Ownership: struct err is a plain value. Threads: any, one err a thread. */
+ * Ownership: struct err is a plain value.
+ * Threads: any, one err a thread. */
 #pragma once
 
 #include "base/macros.h"

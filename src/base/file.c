@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+/* file.c - the real file system behind the file front, and helpers over any of them. */
 #include "base/file.h"
 
 #include <dirent.h>
@@ -10,7 +12,6 @@
 #include <sys/statvfs.h>
 #include <unistd.h>
 
-#include "base/limits.h"
 #include "base/mem.h"
 
 #include "base/banned.h"
@@ -333,6 +334,17 @@ static enum rc real_free_bytes(struct files *files, const char *path, uint64_t *
     return RC_OK;
 }
 
+static enum rc real_total_bytes(struct files *files, const char *path, uint64_t *ret_bytes,
+                                struct err *err)
+{
+    (void)files;
+    struct statvfs found;
+    if (statvfs(path, &found) != 0)
+        return fail(err, "stat", path);
+    *ret_bytes = (uint64_t)found.f_blocks * found.f_frsize;
+    return RC_OK;
+}
+
 static enum rc real_mode_copy(struct file *file, const char *from, struct err *err)
 {
     struct stat found;
@@ -361,6 +373,7 @@ static const struct file_ops real_ops = {
     .sync_dir = real_sync_dir,
     .list = real_list,
     .free_bytes = real_free_bytes,
+    .total_bytes = real_total_bytes,
     .mode_copy = real_mode_copy,
 };
 const struct files files_real = {.ops = &real_ops};
@@ -466,6 +479,12 @@ enum rc files_free_bytes(struct files *files, const char *path, uint64_t *ret_by
     return files->ops->free_bytes(files, path, ret_bytes, err);
 }
 
+enum rc files_total_bytes(struct files *files, const char *path, uint64_t *ret_bytes,
+                          struct err *err)
+{
+    return files->ops->total_bytes(files, path, ret_bytes, err);
+}
+
 static enum rc read_into(struct file *file, uint64_t file_bytes, struct buf *to, struct err *err)
 {
     if (file_bytes > to->bytes_max - to->len)
@@ -535,4 +554,12 @@ enum rc files_replace(struct files *files, const char *path, struct bytes conten
         return files_sync_dir(files, ".", err);
     slash[slash == name ? 1 : 0] = '\0';
     return files_sync_dir(files, name, err);
+}
+
+enum rc path_join(char to[PATH_BYTES_MAX], const char *dir, const char *name, struct err *err)
+{
+    int len = snprintf(to, PATH_BYTES_MAX, "%s/%s", dir, name);
+    if (len < 0 || len >= PATH_BYTES_MAX)
+        return err_set(err, RC_TOO_BIG, "the path of \"%s\" is too long", name);
+    return RC_OK;
 }

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /* file.h - the file front: everything of ours that touches a disk passes here.
  *
  * `struct files` is a backend: the real one (file.c), or one in memory (file_sim.c) that a test can
@@ -13,6 +14,7 @@
 
 #include "base/buf.h"
 #include "base/err.h"
+#include "base/limits.h"
 
 struct files;
 struct file;
@@ -49,6 +51,8 @@ struct file_ops { /* one row a backend; members as the functions below */
                     struct err *err);
     enum rc (*free_bytes)(struct files *files, const char *path, uint64_t *ret_bytes,
                           struct err *err);
+    enum rc (*total_bytes)(struct files *files, const char *path, uint64_t *ret_bytes,
+                           struct err *err);
     /* The permissions of another file, if it exists. NULL: this backend has none. */
     enum rc (*mode_copy)(struct file *file, const char *from, struct err *err);
 };
@@ -98,6 +102,9 @@ enum rc files_list(struct files *files, const char *path,
                    struct err *err) NODISCARD;
 enum rc files_free_bytes(struct files *files, const char *path, uint64_t *ret_bytes,
                          struct err *err) NODISCARD;
+/* Of the file system; UINT64_MAX: it has no bound. */
+enum rc files_total_bytes(struct files *files, const char *path, uint64_t *ret_bytes,
+                          struct err *err) NODISCARD;
 /* The whole file, at most buf's limit (else RC_TOO_BIG). */
 enum rc files_read_all(struct files *files, const char *path, struct buf *to,
                        struct err *err) NODISCARD;
@@ -105,3 +112,6 @@ enum rc files_read_all(struct files *files, const char *path, struct buf *to,
  * permissions stay those of the file that was there. */
 enum rc files_replace(struct files *files, const char *path, struct bytes content,
                       struct err *err) NODISCARD;
+/* "dir/name"; RC_TOO_BIG: it has no room in PATH_BYTES_MAX. */
+enum rc path_join(char to[PATH_BYTES_MAX], const char *dir, const char *name,
+                  struct err *err) NODISCARD;

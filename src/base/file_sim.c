@@ -1,4 +1,7 @@
-/* Invariants:
+// SPDX-License-Identifier: Apache-2.0
+/* file_sim.c - the simulated file system: paths, entries, faults, power cuts.
+ *
+ * Invariants:
  *   (1) `seen` is what the process sees, `synced` what a power cut leaves. Both map paths to nodes
  *       and are sorted by path, so a directory stands before what is in it.
  *   (2) synced plus the pending changes of entries, in order, is seen. file_sync() does not make
@@ -48,6 +51,7 @@ struct file_sim {
     char *fault_path[SIM_OPS]; /* owned copies of path_part */
     uint64_t op_count[SIM_OPS];
     uint64_t free_bytes;
+    uint64_t total_bytes; /* what was free when the space was set */
     uint64_t epoch;
 };
 
@@ -696,6 +700,17 @@ static enum rc sim_free_bytes(struct files *files, const char *path, uint64_t *r
     return sim_leave(sim, rc);
 }
 
+static enum rc sim_total_bytes(struct files *files, const char *path, uint64_t *ret_bytes,
+                               struct err *err)
+{
+    struct file_sim *sim = sim_of(files);
+    pthread_mutex_lock(&sim->lock);
+    enum rc rc = sim_try(sim, FILE_SIM_ANY, path, err);
+    if (rc == RC_OK)
+        *ret_bytes = sim->total_bytes;
+    return sim_leave(sim, rc);
+}
+
 static const struct file_ops sim_ops = {
     .name = "sim",
     .open = sim_open,
@@ -714,13 +729,14 @@ static const struct file_ops sim_ops = {
     .sync_dir = sim_sync_dir,
     .list = sim_list,
     .free_bytes = sim_free_bytes,
+    .total_bytes = sim_total_bytes,
 };
 
 struct file_sim *file_sim_new(void)
 {
     struct file_sim *sim = mem_zalloc(sizeof *sim);
     sim->files.ops = &sim_ops;
-    sim->free_bytes = UINT64_MAX;
+    sim->free_bytes = sim->total_bytes = UINT64_MAX;
     pthread_mutex_init(&sim->lock, NULL);
     return sim;
 }
@@ -779,7 +795,7 @@ uint64_t file_sim_op_count(struct file_sim *sim, enum file_sim_op op)
 void file_sim_space(struct file_sim *sim, uint64_t free_bytes)
 {
     pthread_mutex_lock(&sim->lock);
-    sim->free_bytes = free_bytes;
+    sim->free_bytes = sim->total_bytes = free_bytes;
     pthread_mutex_unlock(&sim->lock);
 }
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /* file_sim.h - a file system in memory that fails on demand and forgets at a power cut.
  *
  * For tests: it keeps two contents a file (seen, synced) and two names a directory entry (seen,

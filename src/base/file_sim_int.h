@@ -1,7 +1,9 @@
+// SPDX-License-Identifier: Apache-2.0
 /* file_sim_int.h - what a simulated file holds; for file_sim*.c only.
  *
  * free_bytes is the simulated disk's, UINT64_MAX without a limit.
- * Ownership: nodes are counted. Threads: under the lock of their struct file_sim. */
+ * Ownership: nodes are counted.
+ * Threads: under the lock of their struct file_sim. */
 #pragma once
 
 #include <stdbool.h>

@@ -1,4 +1,7 @@
-/* Invariant:
+// SPDX-License-Identifier: Apache-2.0
+/* file_sim_node.c - the content of a simulated file: what is seen, what is synced.
+ *
+ * Invariant:
  *   (1) A node's synced content plus its pending changes, in order, is its seen content, unless a
  *       sync failed: then the changes it was asked for are lost, as in the Linux page cache, which
  *       drops what it could not write and says yes to the next sync. */

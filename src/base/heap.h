@@ -1,6 +1,8 @@
+// SPDX-License-Identifier: Apache-2.0
 /* heap.h - a binary heap of pointers, the one that comes first in [0].
  *
- * Ownership: the caller's array. Threads: one owner. */
+ * Ownership: the caller's array.
+ * Threads: one owner. */
 #pragma once
 
 #include <stdbool.h>

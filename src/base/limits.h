@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /* limits.h - everything that grows has its limit here. */
 #pragma once
 
@@ -35,12 +36,13 @@ enum {
     CONN_IN_BYTES_MAX = 1024 * 1024 * 1024, /* the largest request */
     CONN_REPLY_ONE_BYTES_MAX = 1024 * 1024 * 1024,
     CONN_OUT_WAITING_BYTES = 8 * 1024 * 1024, /* not taken by a client: it is not served any more */
-    MONITOR_FEED_BYTES_MAX = 64 * 1024 * 1024, /* of one turn */
-    MULTI_BYTES_MAX = 512 * 1024 * 1024,       /* queued by one MULTI */
-    EFFECTS_BYTES_MAX = 1024 * 1024 * 1024,    /* messages and events of one turn */
-    REQUEST_WANT_KEYS_MAX = 1024,              /* named at once by a command that waits */
-    REQUEST_SPARE_COUNT_MAX = 64,              /* kept for the next commands that wait */
-    SLOWLOG_ARG_COUNT_MAX = 32,                /* shown of a slow command */
+    CLIENTS_AUTO_BYTES_MIN = 256 * 1024 * 1024, /* maxmemory-clients auto, at least */
+    MONITOR_FEED_BYTES_MAX = 64 * 1024 * 1024,  /* of one turn */
+    MULTI_BYTES_MAX = 512 * 1024 * 1024,        /* queued by one MULTI */
+    EFFECTS_BYTES_MAX = 1024 * 1024 * 1024,     /* messages and events of one turn */
+    REQUEST_WANT_KEYS_MAX = 1024,               /* named at once by a command that waits */
+    REQUEST_SPARE_COUNT_MAX = 64,               /* kept for the next commands that wait */
+    SLOWLOG_ARG_COUNT_MAX = 32,                 /* shown of a slow command */
     SLOWLOG_ARG_BYTES_MAX = 128,
     COMMAND_KEYS_SHOWN_MAX = 64 * 1024, /* by COMMAND GETKEYS */
     CLIENT_LIST_BYTES_MAX = 256 * 1024 * 1024,

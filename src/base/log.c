@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+/* log.c - prints log lines and holds the level. */
 #include "base/log.h"
 
 #include <errno.h>

@@ -1,7 +1,8 @@
+// SPDX-License-Identifier: Apache-2.0
 /* log.h - lines to standard error: time, level, text.
  *
- * Layers below server/ fill struct err and log nothing above debug. Threads: any; a line is one
- * write. The level is the one file-scope variable of the project. */
+ * Layers below server/ fill struct err and log nothing above debug.
+ * Threads: any; a line is one write. The level is the one file-scope variable of the project. */
 #pragma once
 
 #include <stdbool.h>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /* macros.h - attributes and assertions; the only macros that are not lists or literals. */
 #pragma once
 
@@ -5,6 +6,7 @@
 #define PRINTF_LIKE(text, first) __attribute__((format(printf, text, first)))
 #define CLEANUP(function) __attribute__((cleanup(function)))
 #define LIKELY(condition) __builtin_expect(!!(condition), 1)
+#define RARE __attribute__((cold, noinline)) /* a function that stays out of a fast one */
 #define UNLIKELY(condition) __builtin_expect(!!(condition), 0)
 
 /* Stays in release builds: our own mistakes stop the process before they reach a disk. */

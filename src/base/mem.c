@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+/* mem.c - allocates through the C library or jemalloc, and knows their size classes. */
 #include "base/mem.h"
 
 #include <fcntl.h>
@@ -6,6 +8,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <unistd.h>
 
 #ifdef TERRACE_JEMALLOC
@@ -127,6 +130,15 @@ void mem_free(void *ptr)
 }
 
 /* jemalloc's classes: 8, then multiples of 16 up to 128, then four to each doubling. */
+size_t mem_release(void *ptr, size_t from, size_t end)
+{
+    const uintptr_t page = (uintptr_t)sysconf(_SC_PAGESIZE), base = (uintptr_t)ptr;
+    uintptr_t first = (base + from + page - 1) & ~(page - 1), last = (base + end) & ~(page - 1);
+    if (last <= first || madvise((void *)first, last - first, MADV_DONTNEED) != 0)
+        return from;
+    return (size_t)(last - base);
+}
+
 size_t mem_class_bytes(size_t bytes)
 {
     if (bytes <= 8)

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /* mem.h - the one way to allocate.
  *
  * mem_alloc() never returns NULL: it aborts with a message. mem_try_alloc() may fail and is for
@@ -29,6 +30,9 @@ size_t mem_class_bytes(size_t bytes);
 /* Bytes of the process that are resident (VmRSS), and those that are not file pages (RssAnon). */
 size_t mem_resident_bytes(void);
 size_t mem_anonymous_bytes(void);
+/* The whole pages in this part of a block go back to the system; what was in them is lost, and the
+ * block stays allocated. Returns where the pages end that were given. */
+size_t mem_release(void *ptr, size_t from, size_t end);
 /* Gives free pages back to the system now. */
 void mem_trim(void);
 /* Of the whole process, libraries included. */

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+/* rand.c - xoshiro256**, seeded by the system or by a test. */
 #include "base/rand.h"
 
 #include <errno.h>

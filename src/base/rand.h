@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /* rand.h - the one place that makes randomness; a test gives a seed.
  *
  * Not for secrets that must outlive the process except through rand_bytes() of an OS-seeded one.

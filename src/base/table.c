@@ -1,4 +1,7 @@
-/* Invariants:
+// SPDX-License-Identifier: Apache-2.0
+/* table.c - linear hashing in buckets of a cache line.
+ *
+ * Invariants:
  *   (1) bucket_count = 2^level + split, 0 <= split < 2^level. The bucket of a hash is its low
  *       `level` bits; where these are below split, that bucket was split and one more bit counts.
  *   (2) The words of a bucket, then those of its overflow, are filled from the first without a gap.

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /* table.h - a hash table of pointers that grows and shrinks one bucket at a time.
  *
  * Linear hashing: no operation ever moves more than one bucket, so there is no pause when the
@@ -7,7 +8,8 @@
  * The table does not own what it points to and does not know how to hash it: callers pass hashes,
  * and a callback re-hashes an entry when its bucket is split.
  *
- * Ownership: table_init()/table_done() own the buckets only. Threads: one owner. */
+ * Ownership: table_init()/table_done() own the buckets only.
+ * Threads: one owner. */
 #pragma once
 
 #include <stdbool.h>

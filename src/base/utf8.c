@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+/* utf8.c - counts the characters of UTF-8, and replaces bytes that are part of none. */
 #include "base/utf8.h"
 
 #include <stdint.h>

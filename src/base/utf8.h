@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /* utf8.h - is it text?
  *
  * Valid is what RFC 3629 says: no overlong forms, no surrogates, nothing above U+10FFFF.

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /* version.h - what the programs say they are. */
 #pragma once
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /* bench.c - terrace bench: drives a server from one thread and prints rates and latencies.
  *
  * Every connection sends a batch of `pipeline` requests, waits for all replies and sends the next.
@@ -39,7 +40,10 @@ enum {
     STEP_COUNT_MAX = 2,
     WORD_COUNT_MAX = 21,
     NUMBER_DIGITS = 12,
-    SLOT_BITS = 6, /* 64 slots for every power of two: latencies are right to 1.6 % */
+    CONNS = 50, /* where the command line has none of its own */
+    PIPELINE = 16,
+    ROUNDS_MIN = 20, /* of the requests of a test at most a part of so many is under way */
+    SLOT_BITS = 6,   /* 64 slots for every power of two: latencies are right to 1.6 % */
     SLOT_COUNT = (64 - SLOT_BITS + 1) << SLOT_BITS,
     NS_PER_S = 1000 * 1000 * 1000,
 };
@@ -501,31 +505,41 @@ static enum rc option_set(struct bench *bench, const char *name, const char *val
     const struct {
         const char *name;
         uint64_t *to;
-        uint64_t min, max;
+        int64_t max;
     } numbers[] = {
-        {"-c", &bench->conn_count, 1, CONN_COUNT_MAX},
-        {"-P", &bench->pipeline, 1, PIPELINE_MAX},
-        {"-n", &bench->request_count, 1, INT64_MAX},
-        {"-d", &bench->value_bytes, 1, VALUE_BYTES_MAX},
-        {"-r", &bench->number_max, 1, UINT64_C(1000000000000)},
+        {"-c", &bench->conn_count, CONN_COUNT_MAX},
+        {"-P", &bench->pipeline, PIPELINE_MAX},
+        {"-n", &bench->request_count, INT64_MAX},
+        {"-d", &bench->value_bytes, VALUE_BYTES_MAX},
+        {"-r", &bench->number_max, INT64_C(1000000000000)},
     };
     if (cli_server_option(&bench->server, name, value))
         return RC_OK;
     for (size_t i = 0; i < ARRAY_LEN(numbers); i++) {
         if (strcmp(name, numbers[i].name) != 0)
             continue;
-        char *end = NULL;
-        errno = 0;
-        uint64_t number = strtoull(value, &end, 10);
-        if (errno != 0 || value[0] < '0' || value[0] > '9' || *end != 0 ||
-            number < numbers[i].min || number > numbers[i].max)
-            return err_set(err, RC_INVALID,
-                           "%s takes a number from %" PRIu64 " to %" PRIu64 ", not \"%s\"", name,
-                           numbers[i].min, numbers[i].max, value);
-        *numbers[i].to = number;
-        return RC_OK;
+        int64_t number = 0;
+        enum rc rc = cli_number(name, value, 1, numbers[i].max, &number, err);
+        *numbers[i].to = (uint64_t)number;
+        return rc;
     }
     return err_set(err, RC_INVALID, "unknown option \"%s\"; try: terrace help", name);
+}
+
+static uint64_t between(uint64_t low, uint64_t value, uint64_t high)
+{
+    return value < low ? low : value > high ? high : value;
+}
+
+/* A few requests that are all sent at once measure how long the last of them waits for the others.
+ */
+static void load_choose(struct bench *bench)
+{
+    uint64_t under_way = bench->request_count / ROUNDS_MIN;
+    if (bench->conn_count == 0)
+        bench->conn_count = between(1, under_way, CONNS);
+    if (bench->pipeline == 0)
+        bench->pipeline = between(1, under_way / bench->conn_count, PIPELINE);
 }
 
 static enum rc names_check(const char *list, struct err *err)
@@ -550,12 +564,8 @@ int cli_bench(int argc, char **argv)
 {
     struct err err = {0};
     struct bench *bench = mem_zalloc(sizeof *bench); /* too large for a stack frame */
-    *bench = (struct bench){.conn_count = 50,
-                            .pipeline = 16,
-                            .request_count = 100000,
-                            .value_bytes = 64,
-                            .number_max = 100000,
-                            .epoll_fd = -1};
+    *bench = (struct bench){
+        .request_count = 100000, .value_bytes = 64, .number_max = 100000, .epoll_fd = -1};
     const char *list = NULL;
     enum rc rc = RC_OK;
     int at = 1;
@@ -569,6 +579,7 @@ int cli_bench(int argc, char **argv)
         list = argv[at];
     if (rc == RC_OK && list)
         rc = names_check(list, &err);
+    load_choose(bench);
     if (rc == RC_OK)
         rc = bench_open(bench, &err);
     if (rc == RC_OK)

@@ -1,12 +1,16 @@
-/* client.c - sends one command to a server and prints the reply as redis-cli does; of a command
- * that makes the server send without being asked, everything that comes. */
+// SPDX-License-Identifier: Apache-2.0
+/* client.c - sends one command to a server, or those of standard input, and prints the replies as
+ * redis-cli does; of a command that makes the server send without being asked, everything that
+ * comes. */
+#include <ctype.h>
 #include <errno.h>
 #include <stdio.h>
 #include <string.h>
 #include <strings.h>
 #include <unistd.h>
 
-#include "base/bytes.h"
+#include "base/buf.h"
+#include "base/limits.h"
 #include "cli/cli.h"
 #include "cli/show.h"
 
@@ -133,6 +137,87 @@ static enum rc replies_show(struct client *client, enum manner manner, struct er
     return RC_OK;
 }
 
+static enum rc words_say(struct client *client, int argc, char **argv, struct err *err)
+{
+    enum rc rc = client_open(client, err);
+    if (rc == RC_OK)
+        rc = cli_send(fileno(client->stream), (const char *const *)argv, (size_t)argc, err);
+    return rc == RC_OK ? replies_show(client, manner_of(argc, argv), err) : rc;
+}
+
+/* ---- standard input ---- */
+
+enum { LINE_BYTES_MAX = RESP_LINE_BYTES_MAX - 2 };
+
+/* A line with its end, which is added where the last has none. RC_NOT_FOUND: there is no more. */
+static enum rc line_read(struct buf *line, struct err *err)
+{
+    int c;
+    buf_cut(line, 0);
+    while ((c = getc(stdin)) != EOF && c != '\n') {
+        uint8_t byte = (uint8_t)c;
+        if (line->len == LINE_BYTES_MAX || !buf_add(line, &byte, 1))
+            return err_set(err, RC_TOO_BIG, "a line of standard input has at most %d bytes",
+                           LINE_BYTES_MAX);
+    }
+    if (c == EOF && line->len == 0)
+        return RC_NOT_FOUND;
+    return buf_add(line, "\r\n", 2)
+               ? RC_OK
+               : err_set(err, RC_NOMEM, "could not allocate memory for a line");
+}
+
+/* How the replies to a line are shown: its first two words say it. */
+static enum manner line_manner(struct bytes line)
+{
+    char text[64] = "", word[2][sizeof text] = {"", ""};
+    memcpy(text, line.ptr, line.len < sizeof text ? line.len : sizeof text - 1);
+    sscanf(text, "%63s %63s", word[0], word[1]);
+    return manner_of(2, (char *[]){word[0], word[1]});
+}
+
+/* The server takes a line for a command, with the quotes of redis-cli ("inline"). */
+static enum rc line_say(struct client *client, struct bytes line, struct err *err)
+{
+    struct show *show = &client->show;
+    bool raw = show->raw;
+    if (line.ptr[0] == '*') /* the server would wait for an array */
+        return err_set(err, RC_INVALID, "a command of standard input begins with its name");
+    enum rc rc = cli_send_bytes(fileno(client->stream), line, err);
+    if (rc == RC_OK)
+        rc = replies_show(client, line_manner(line), err);
+    show->raw = raw;
+    show->no_end = show->has_begun = false;
+    return rc;
+}
+
+/* Every line is a command, a blank one is none; all on one connection. */
+static enum rc lines_say(struct client *client, struct err *err)
+{
+    struct buf line;
+    bool any = false;
+    enum rc rc;
+    buf_init(&line, RESP_LINE_BYTES_MAX);
+    while ((rc = line_read(&line, err)) == RC_OK) {
+        struct bytes text = buf_bytes(&line);
+        while (text.len > 0 && isspace(text.ptr[0]))
+            text = bytes_from(text, 1);
+        if (text.len == 0)
+            continue;
+        if (!any)
+            rc = client_open(client, err);
+        any = true;
+        if (rc == RC_OK)
+            rc = line_say(client, text, err);
+        if (rc != RC_OK)
+            break;
+    }
+    buf_done(&line);
+    if (rc == RC_NOT_FOUND)
+        rc = any ? RC_OK : err_set(err, RC_INVALID, "a command is missing; try: terrace help");
+    return rc;
+}
+
 /* ---- the command line ---- */
 
 /* Takes an option, with its value, from argv[*at]. RC_NOT_FOUND: it is a word. */
@@ -173,16 +258,16 @@ static enum rc options_take_behind(struct client *client, int *argc, char **argv
     return RC_OK;
 }
 
-/* *at: where the command stands; *argc: without the options behind it. */
+/* *at: where the command stands, or *argc: there is none; *argc: without the options behind it. */
 static enum rc args_parse(struct client *client, int *argc, char **argv, int *at, struct err *err)
 {
     enum rc rc = RC_OK;
     while (rc == RC_OK && *at < *argc)
         rc = option_take(client, *argc, argv, at, err);
-    if (rc == RC_OK)
+    if (rc == RC_OK && isatty(STDIN_FILENO))
         return err_set(err, RC_INVALID, "a command is missing; try: terrace help");
     if (rc != RC_NOT_FOUND)
-        return rc;
+        return rc; /* RC_OK: standard input has them */
     char **command = argv + *at;
     if (strcasecmp(command[0], "ping") != 0 && strcasecmp(command[0], "info") != 0)
         return RC_OK;
@@ -200,12 +285,7 @@ int cli_client(int argc, char **argv)
     cli_server_init(&client.server);
     enum rc rc = args_parse(&client, &argc, argv, &at, &err);
     if (rc == RC_OK)
-        rc = client_open(&client, &err);
-    if (rc == RC_OK)
-        rc = cli_send(fileno(client.stream), (const char *const *)(argv + at), (size_t)(argc - at),
-                      &err);
-    if (rc == RC_OK)
-        rc = replies_show(&client, manner_of(argc - at, argv + at), &err);
+        rc = at == argc ? lines_say(&client, &err) : words_say(&client, argc - at, argv + at, &err);
     if (client.stream)
         fclose(client.stream);
     if (rc != RC_OK)

@@ -1,5 +1,7 @@
+// SPDX-License-Identifier: Apache-2.0
 /* connect.c - which server a command line means, and a connection to it. */
 #include <errno.h>
+#include <inttypes.h>
 #include <netdb.h>
 #include <stdlib.h>
 #include <string.h>
@@ -39,19 +41,41 @@ bool cli_server_option(struct cli_server *server, const char *name, const char *
     return false;
 }
 
+bool cli_digits(struct bytes text, int64_t *ret_number)
+{
+    int64_t number = 0;
+    for (size_t i = 0; i < text.len; i++) {
+        if (text.ptr[i] < '0' || text.ptr[i] > '9' || __builtin_mul_overflow(number, 10, &number) ||
+            __builtin_add_overflow(number, text.ptr[i] - '0', &number))
+            return false;
+    }
+    *ret_number = number;
+    return text.len > 0;
+}
+
+enum rc cli_number(const char *option, const char *text, int64_t min, int64_t max,
+                   int64_t *ret_number, struct err *err)
+{
+    if (cli_digits(bytes_of(text, strlen(text)), ret_number) && *ret_number >= min &&
+        *ret_number <= max)
+        return RC_OK;
+    return err_set(err, RC_INVALID, "%s takes a number from %" PRId64 " to %" PRId64 ", not \"%s\"",
+                   option, min, max, text);
+}
+
 /* ---- the first words ---- */
 
-static bool all_send(int fd, struct bytes bytes)
+enum rc cli_send_bytes(int fd, struct bytes bytes, struct err *err)
 {
     while (bytes.len > 0) {
         ssize_t sent = send(fd, bytes.ptr, bytes.len, MSG_NOSIGNAL);
         if (sent < 0 && errno == EINTR)
             continue;
         if (sent < 0)
-            return false;
-        bytes = bytes_of(bytes.ptr + sent, bytes.len - (size_t)sent);
+            return err_set(err, RC_IO, "could not send the command: %s", strerror(errno));
+        bytes = bytes_from(bytes, (size_t)sent);
     }
-    return true;
+    return RC_OK;
 }
 
 enum rc cli_send(int fd, const char *const word[], size_t count, struct err *err)
@@ -61,9 +85,10 @@ enum rc cli_send(int fd, const char *const word[], size_t count, struct err *err
     resp_add_array(&out, count);
     for (size_t i = 0; i < count; i++)
         resp_add_text(&out, word[i]);
-    bool sent = !out.failed && all_send(fd, buf_bytes(&out.buf));
+    enum rc rc = out.failed ? err_set(err, RC_NOMEM, "could not allocate memory for a command")
+                            : cli_send_bytes(fd, buf_bytes(&out.buf), err);
     resp_out_done(&out);
-    return sent ? RC_OK : err_set(err, RC_IO, "could not send the command: %s", strerror(errno));
+    return rc;
 }
 
 /* Words that are answered by a short line, behind which nothing comes. `what` is refused if the
@@ -130,6 +155,10 @@ static enum rc tcp_connect(const char *host, const char *port, int *ret_fd, stru
 {
     struct addrinfo hints = {.ai_socktype = SOCK_STREAM};
     struct addrinfo *address = NULL;
+    int64_t number;
+    enum rc rc = cli_number("-p", port, 1, UINT16_MAX, &number, err);
+    if (rc != RC_OK) /* getaddrinfo() takes the low bits of a larger one */
+        return rc;
     int found = getaddrinfo(host, port, &hints, &address);
     if (found != 0)
         return err_set(err, RC_INVALID, "could not find \"%s:%s\": %s", host, port,

@@ -1,4 +1,5 @@
-/* repair, backup, restore: arguments and printing around store/. */
+// SPDX-License-Identifier: Apache-2.0
+/* dirs.c - repair, backup, restore: arguments and printing around store/. */
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
@@ -34,10 +35,14 @@ int cli_repair(int argc, char **argv)
     if (rc != RC_OK)
         return cli_fail("%s", err.text);
     if (report.len == 0)
-        printf("nothing had to be moved\n");
+        printf("the engine is whole, and nothing had to be moved\n");
     printf("the journal is whole: %" PRIu64 " segments with %" PRIu64
            " turns above the flush mark, last LSN %" PRIu64 "\n",
            result.segment_count, result.turn_count, result.last_lsn);
+    if (result.damaged_count > 0)
+        return cli_fail("%" PRIu64 " files of the engine are damaged, and commands that need their "
+                        "rows answer errors; only a backup has these: terrace restore SRC DEST",
+                        result.damaged_count);
     return 0;
 }
 
@@ -47,6 +52,9 @@ static enum rc backup_wait(struct store *store, struct store_freeze *backup, uin
     struct engine_view *view;
     enum rc rc;
     while ((rc = store_freeze_ready(backup, &view, ret_lsn, err)) == RC_WAIT) {
+        struct err why;
+        if (store_flush_failed(store, &why)) /* nobody knows how long */
+            return err_set(err, why.rc, "no backup can be made: %.400s", why.text);
         store_poll(store);
         nanosleep(&(struct timespec){.tv_nsec = BACKUP_STEP_NS}, NULL);
     }

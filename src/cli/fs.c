@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /* fs.c - terrace fs: the file system of a server, as one knows it from a shell. */
 #include "cli/fs.h"
 

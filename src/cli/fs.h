@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /* fs.h - terrace fs: what its files share.
  *
  * Threads: one. */

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /* fs_import.c - terrace fs import: a real directory goes into the tree, names and attributes only.
  *
  * It is walked twice: once to know how much there is, and once to send it, WINDOW commands ahead of

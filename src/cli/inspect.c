@@ -1,4 +1,6 @@
-/* inspect: what is in a directory. Reads only. */
+// SPDX-License-Identifier: Apache-2.0
+/* inspect.c - inspect: what is in a directory. Reads only. */
+#include <errno.h>
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -7,6 +9,7 @@
 #include "base/mem.h"
 #include "cli/cli.h"
 #include "cli/print.h"
+#include "store/journal_record.h"
 #include "store/record.h"
 #include "store/restore.h"
 #include "store/segment.h"
@@ -31,6 +34,7 @@ struct inspect {
     uint32_t before_chain;
     uint64_t segment_count, found_count;
     bool whole; /* every segment is good and follows the one before */
+    struct journal_record record;
 };
 
 /* ---- arguments ---- */
@@ -40,8 +44,9 @@ static bool number_parse(const char *text, uint64_t *ret_number)
     char *end = NULL;
     if (*text < '0' || *text > '9')
         return false;
-    *ret_number = strtoull(text, &end, 0);
-    return *end == 0;
+    errno = 0;
+    *ret_number = strtoull(text, &end, 0); /* names of segments are hexadecimal */
+    return errno == 0 && *end == 0;
 }
 
 /* Text as it is, or 0x and hex digits. */
@@ -324,17 +329,23 @@ static void print_segment(struct inspect *inspect, uint64_t number, uint64_t tur
 {
     bool fits = chain_fits(inspect, segment_reader_header(reader));
     enum segment_end end = segment_reader_end(reader);
-    inspect->whole = inspect->whole && fits && end == SEGMENT_END_CLEAN;
+    bool cut = inspect->record.number == number &&
+               inspect->record.salt == segment_reader_header(reader)->salt &&
+               inspect->record.bytes > segment_reader_offset(reader);
+    inspect->whole = inspect->whole && fits && end == SEGMENT_END_CLEAN && !cut;
     if (inspect->key)
         return;
     printf("segment %" PRIu64 ": %" PRIu64 " bytes, %" PRIu64 " frames, %" PRIu64 " commits",
            number, segment_reader_offset(reader), turn_count, commit_count);
     if (turn_count > 0)
         printf(", LSN %" PRIu64 "..%" PRIu64, lsn_first, segment_reader_last_lsn(reader));
-    printf(", %s", end_name(end));
-    if (end == SEGMENT_END_TORN || end == SEGMENT_END_DAMAGED)
+    printf(", %s", cut ? end_name(SEGMENT_END_DAMAGED) : end_name(end));
+    if (cut || end == SEGMENT_END_TORN || end == SEGMENT_END_DAMAGED)
         printf(" at offset %" PRIu64 ": %s", segment_reader_offset(reader),
                segment_reader_reason(reader));
+    if (cut)
+        printf("%s%" PRIu64 " bytes of it were on disk", end == SEGMENT_END_CLEAN ? "" : ", and ",
+               inspect->record.bytes);
     printf(", chain %s%s\n", fits ? "ok" : "BROKEN",
            number <= inspect->dir.mark.segment ? ", flushed" : "");
 }
@@ -416,7 +427,10 @@ static enum rc name_read(const char *name, void *arg, struct err *err)
 static enum rc print_journal(struct inspect *inspect, struct err *err)
 {
     inspect->whole = true;
-    enum rc rc = files_list(inspect->dir.files, inspect->dir.journal_dir, name_read, inspect, err);
+    enum rc rc = journal_record_read(inspect->dir.files, inspect->dir.journal_dir,
+                                     inspect->dir.catalog.uuid, &inspect->record, err);
+    if (rc == RC_OK)
+        rc = files_list(inspect->dir.files, inspect->dir.journal_dir, name_read, inspect, err);
     if (rc == RC_OK && !inspect->whole && !inspect->key)
         printf("the journal is not whole: a start cuts what is torn and refuses what is damaged; "
                "terrace repair %s moves that away\n",

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+/* link.c - the pipelined connection of the tool: what is sent, and replies as they are read. */
 #include "cli/link.h"
 
 #include <errno.h>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /* link.h - a connection that is used for many commands: written in batches, read in order.
  *
  * Commands are collected in `out` (server/resp_out.h) and sent by link_send(); every command has

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /* main.c - terrace: looks into, repairs, saves and restores directories, and talks to a server. */
 #include <stdarg.h>
 #include <stdio.h>
@@ -59,15 +60,18 @@ static int help(void)
     printf(
         "\nOn a running server (default 127.0.0.1, port 7379, database 0):\n"
         "  terrace [-h HOST] [-p PORT] [-s SOCKET] [-a PASSWORD] [--user NAME] [--db DB]\n"
-        "      COMMAND [ARG]...\n"
+        "      [COMMAND [ARG]...]\n"
         "      prints the reply as redis-cli does; exit code 1: it is an error. SUBSCRIBE,\n"
         "      PSUBSCRIBE, SSUBSCRIBE and MONITOR print what comes, until Ctrl-C or the server's\n"
-        "      end. Here -n DB is --db DB as well, and -3 asks for the replies of RESP3\n"
+        "      end. Here -n DB is --db DB as well, and -3 asks for the replies of RESP3.\n"
+        "      Without a command each line of standard input is one, all on one connection\n"
         "  terrace ping|info [the same options]\n"
         "  terrace bench [the same options] [-c 50] [-P 16] [-n 100000] [-d 64] [-r 100000] "
         "[TEST,...]\n"
         "      requests a second and latencies, with -c connections, -P requests in a batch,\n"
-        "      -n requests a test, values of -d bytes and -r different keys, \"bench:...\";\n"
+        "      -n requests a test, values of -d bytes and -r different keys, \"bench:...\"; "
+        "without\n"
+        "      -c and -P, of few requests no more than a 20th is under way at a time;\n"
         "      all of these tests, or some: ");
     cli_bench_tests_print();
     putchar('\n');

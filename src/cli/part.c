@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /* part.c - terrace part run: workers of a job, as the example that shows the protocol.
  *
  *   claim -> start -> run the command, with a beat every now and then -> done, or fail
@@ -11,7 +12,6 @@
 #include <errno.h>
 #include <inttypes.h>
 #include <jansson.h>
-#include <signal.h>
 #include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -26,8 +26,8 @@
 #include "base/clock.h"
 #include "base/limits.h"
 #include "base/mem.h"
+#include "base/signals.h"
 #include "cli/cli.h"
-#include "server/resp_out.h"
 
 #include "base/banned.h"
 
@@ -38,6 +38,9 @@ enum {
     COMMAND_BYTES_MAX = 1024 * 1024,
     IDLE_MS = 100, /* between two claims that got nothing */
     DRAW_MS = 100,
+    WAIT_MS_MIN = 50, /* between two tries to reach a server that went away */
+    WAIT_MS_MAX = 1000,
+    AWAY_MS = 60 * 1000,
     BAR_WIDTH = 40,
 };
 #define NS_A_MS UINT64_C(1000000)
@@ -46,7 +49,7 @@ struct run { /* what the command line says */
     struct cli_server server;
     const char *job, *exec;
     int workers;
-    int64_t stale_ms, retries;
+    int64_t stale_ms, retries, away_ms;
     _Atomic pid_t *running; /* shared by the processes: of each worker, its command; 0: none */
 };
 
@@ -59,8 +62,16 @@ struct reply { /* flat: all strings and numbers of it, as texts */
 };
 
 struct link {
-    FILE *stream;
+    const struct run *run;
+    FILE *stream; /* NULL: it has to be opened */
     struct reply reply;
+    struct clock clock;
+    int64_t away_ms_max; /* how long a server that went away is tried for; 0: not at all */
+    int64_t wait_ms;     /* before the next try; 0: it is there */
+    uint64_t away_ns;    /* since when it is not */
+    bool tells;          /* that it is away, and that it is back */
+    bool (*pause)(void *arg, int64_t ms); /* false: no try any more */
+    void *pause_arg;
 };
 
 static void reply_clear(struct reply *reply)
@@ -142,34 +153,72 @@ static enum rc reply_read(struct link *link, struct err *err)
     return rc;
 }
 
-/* Sends words, ended by NULL, and reads the reply. An error reply is RC_OK: see reply.is_error. */
-static enum rc ask(struct link *link, struct err *err, const char *const *word)
-{
-    struct resp_out out;
-    size_t count = 0;
-    reply_clear(&link->reply);
-    while (word[count])
-        count++;
-    resp_out_init(&out, SIZE_MAX);
-    resp_add_array(&out, count);
-    for (size_t i = 0; i < count; i++)
-        resp_add_text(&out, word[i]);
-    bool sent = !out.failed && fwrite(out.buf.ptr, 1, out.buf.len, link->stream) == out.buf.len &&
-                fflush(link->stream) == 0;
-    resp_out_done(&out);
-    return sent ? reply_read(link, err) : closed(err);
-}
-
-static enum rc link_open(const struct run *run, struct link *link, struct err *err)
+static enum rc link_open(struct link *link, struct err *err)
 {
     int fd;
-    enum rc rc = cli_connect(&run->server, &fd, err);
+    enum rc rc = cli_connect(&link->run->server, &fd, err);
     if (rc != RC_OK)
         return rc;
-    *link = (struct link){.stream = fdopen(fd, "r+")};
-    if (!link->stream)
-        return err_set(err, RC_IO, "%s", strerror(errno));
-    return RC_OK;
+    link->stream = fdopen(fd, "r");
+    if (link->stream)
+        return RC_OK;
+    close(fd);
+    return err_set(err, RC_IO, "%s", strerror(errno));
+}
+
+/* Before the next try; longer from try to try. False: there is none, for the reason in `err`. */
+static bool away_wait(struct link *link, struct err *err)
+{
+    uint64_t now_ns = clock_mono_ns(&link->clock);
+    if (link->away_ms_max == 0)
+        return false;
+    if (link->wait_ms == 0) {
+        link->away_ns = now_ns;
+        link->wait_ms = WAIT_MS_MIN;
+        if (link->tells)
+            cli_fail("%s; trying again", err->text);
+    }
+    if ((int64_t)((now_ns - link->away_ns) / NS_A_MS) >= link->away_ms_max) {
+        err_prefix(err, "the server has been away for %" PRId64 " ms: ", link->away_ms_max);
+        return false;
+    }
+    if (!link->pause(link->pause_arg, link->wait_ms))
+        return false;
+    link->wait_ms = 2 * link->wait_ms < WAIT_MS_MAX ? 2 * link->wait_ms : WAIT_MS_MAX;
+    return true;
+}
+
+static void is_back(struct link *link)
+{
+    if (link->wait_ms > 0 && link->tells)
+        cli_fail("the server is back");
+    link->wait_ms = 0;
+}
+
+/* Sends words, ended by NULL, and reads the reply. An error reply is RC_OK: see reply.is_error. A
+ * connection that is gone is made again, and the words are sent again: the second time they change
+ * nothing, or are refused. A partition whose claim or start was answered to nobody becomes stale.
+ */
+static enum rc ask(struct link *link, struct err *err, const char *const *word)
+{
+    size_t count = 0;
+    while (word[count])
+        count++;
+    for (;;) {
+        reply_clear(&link->reply);
+        enum rc rc = link->stream ? RC_OK : link_open(link, err);
+        if (rc == RC_OK)
+            rc = cli_send(fileno(link->stream), word, count, err);
+        if (rc == RC_OK)
+            rc = reply_read(link, err);
+        if (rc == RC_OK)
+            is_back(link);
+        if (rc != RC_IO)
+            return rc;
+        link_close(link);
+        if (!away_wait(link, err))
+            return rc;
+    }
 }
 
 /* ---- a partition ---- */
@@ -233,7 +282,7 @@ struct worker {
     struct link link;
     struct clock clock;
     char name[128];
-    sigset_t signals; /* SIGCHLD, SIGTERM, SIGINT: blocked, and waited for */
+    sigset_t signals; /* SIGCHLD, SIGTERM, SIGINT unless it is ignored: blocked, and waited for */
     bool stopping;
 };
 
@@ -251,6 +300,14 @@ static void pause_ms(struct worker *worker, int64_t ms)
     struct timespec time = {.tv_sec = ms / 1000, .tv_nsec = ms % 1000 * (long)NS_A_MS};
     int signal = sigtimedwait(&worker->signals, NULL, &time);
     worker->stopping = worker->stopping || signal == SIGTERM || signal == SIGINT;
+}
+
+static bool worker_pause(void *arg, int64_t ms)
+{
+    struct worker *worker = arg;
+    if (!worker->stopping)
+        pause_ms(worker, ms);
+    return !worker->stopping;
 }
 
 /* The process dies with the one that made it, `maker`, or has died already. */
@@ -408,7 +465,7 @@ static enum rc worker_loop(struct worker *worker, struct err *err)
 {
     char stale[24];
     bool over = false;
-    enum rc rc = link_open(worker->run, &worker->link, err);
+    enum rc rc = RC_OK;
     snprintf(stale, sizeof stale, "%" PRId64, worker->run->stale_ms);
     while (rc == RC_OK && !worker->stopping && !over) {
         struct work work;
@@ -437,10 +494,16 @@ static int worker_run(const struct run *run, int number, pid_t parent)
     struct err err = {0};
     char host[64] = "worker";
     clock_init(&worker.clock);
+    worker.link = (struct link){.run = run,
+                                .clock = worker.clock,
+                                .away_ms_max = run->away_ms,
+                                .pause = worker_pause,
+                                .pause_arg = &worker};
     sigemptyset(&worker.signals);
     sigaddset(&worker.signals, SIGCHLD);
     sigaddset(&worker.signals, SIGTERM);
-    sigaddset(&worker.signals, SIGINT);
+    if (!signal_is_ignored(SIGINT))
+        sigaddset(&worker.signals, SIGINT);
     sigprocmask(SIG_BLOCK, &worker.signals, NULL);
     if (!die_with(parent, SIGTERM))
         return 1;
@@ -498,13 +561,18 @@ static int children_look(const struct run *run, pid_t *child)
     return alive;
 }
 
+static bool parent_pause(void *arg, int64_t ms)
+{
+    (void)arg;
+    nanosleep(&(struct timespec){.tv_sec = ms / 1000, .tv_nsec = ms % 1000 * (long)NS_A_MS}, NULL);
+    return true;
+}
+
 static int parent_run(const struct run *run, struct link *link, pid_t *child)
 {
-    struct clock clock;
     struct err err = {0};
     bool terminal = isatty(STDOUT_FILENO);
-    clock_init(&clock);
-    uint64_t start_ns = clock_mono_ns(&clock), begun = 0;
+    uint64_t start_ns = clock_mono_ns(&link->clock), begun = 0;
     bool first = true;
     for (;;) {
         int alive = children_look(run, child);
@@ -513,27 +581,29 @@ static int parent_run(const struct run *run, struct link *link, pid_t *child)
         if (first)
             begun = (uint64_t)stat_number(&link->reply, "completed");
         first = false;
-        draw(&link->reply, terminal, begun, (clock_mono_ns(&clock) - start_ns) / NS_A_MS);
+        draw(&link->reply, terminal, begun, (clock_mono_ns(&link->clock) - start_ns) / NS_A_MS);
         if (alive == 0)
             return summary(&link->reply, terminal);
-        nanosleep(&(struct timespec){.tv_nsec = DRAW_MS * (long)NS_A_MS}, NULL);
+        (void)parent_pause(NULL, DRAW_MS);
     }
 }
 
 static int run_all(struct run *run)
 {
-    struct link link = {0};
+    struct link link = {.run = run, .tells = true, .pause = parent_pause};
     struct err err = {0};
     pid_t parent = getpid();
     pid_t *child = mem_zalloc((size_t)run->workers * sizeof *child);
     size_t shared_bytes = (size_t)run->workers * sizeof *run->running;
-    enum rc rc = link_open(run, &link, &err);
+    enum rc rc = RC_OK;
+    clock_init(&link.clock);
     run->running =
         mmap(NULL, shared_bytes, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
-    if (rc == RC_OK && run->running == MAP_FAILED)
+    if (run->running == MAP_FAILED)
         rc = err_set(&err, RC_NOMEM, "could not allocate %zu bytes", shared_bytes);
     if (rc == RC_OK)
         rc = stats_ask(&link, run, &err);
+    link.away_ms_max = run->away_ms; /* it was there */
     for (int i = 0; rc == RC_OK && i < run->workers; i++) {
         child[i] = fork();
         if (child[i] == 0) {
@@ -557,41 +627,40 @@ void cli_part_help(void)
 {
     printf(
         "  terrace part run JOB --exec 'COMMAND {min} {max}' [--workers 1] [--stale 300000]\n"
-        "      [--retries 0] [the same options]\n"
+        "      [--retries 0] [--away 60000] [the same options]\n"
         "      claims partitions of a job, runs the command for each ({id}, {min} and {max} are\n"
-        "      numbers), completes them, in processes of their own, until nothing is left\n");
+        "      numbers), completes them, in processes of their own, until nothing is left. A "
+        "server\n"
+        "      that goes away is tried again for --away milliseconds\n");
 }
 
-static bool number_option(const char *text, int64_t min, int64_t max, int64_t *ret_value)
+/* RC_NOT_FOUND: there is no such option. */
+static enum rc option_take(struct run *run, const char *name, const char *value, struct err *err)
 {
-    char *end;
-    errno = 0;
-    long long value = strtoll(text, &end, 10);
-    *ret_value = value;
-    return errno == 0 && end != text && *end == 0 && value >= min && value <= max;
-}
-
-static bool option_take(struct run *run, const char *name, const char *value)
-{
-    int64_t number = 0;
-    if (cli_server_option(&run->server, name, value))
-        return true;
-    if (strcmp(name, "--exec") == 0)
+    int64_t workers = run->workers;
+    const struct {
+        const char *name;
+        int64_t *to, min, max;
+    } numbers[] = {{"--workers", &workers, 1, WORKERS_MAX},
+                   {"--stale", &run->stale_ms, 30, INT32_MAX},
+                   {"--retries", &run->retries, 0, INT32_MAX},
+                   {"--away", &run->away_ms, 0, INT32_MAX}};
+    enum rc rc = RC_NOT_FOUND;
+    if (strcmp(name, "--exec") == 0) {
         run->exec = value;
-    else if (strcmp(name, "--workers") == 0 && number_option(value, 1, WORKERS_MAX, &number))
-        run->workers = (int)number;
-    else if (strcmp(name, "--stale") == 0 && number_option(value, 30, INT32_MAX, &number))
-        run->stale_ms = number;
-    else if (strcmp(name, "--retries") == 0 && number_option(value, 0, INT32_MAX, &number))
-        run->retries = number;
-    else
-        return false;
-    return true;
+        return RC_OK;
+    }
+    for (size_t i = 0; i < ARRAY_LEN(numbers); i++)
+        if (strcmp(name, numbers[i].name) == 0)
+            rc = cli_number(name, value, numbers[i].min, numbers[i].max, numbers[i].to, err);
+    run->workers = (int)workers;
+    return rc == RC_NOT_FOUND && cli_server_option(&run->server, name, value) ? RC_OK : rc;
 }
 
 int cli_part(int argc, char **argv)
 {
-    struct run run = {.workers = 1, .stale_ms = INT64_C(5) * 60 * 1000};
+    struct run run = {.workers = 1, .stale_ms = INT64_C(5) * 60 * 1000, .away_ms = AWAY_MS};
+    struct err err = {0};
     cli_server_init(&run.server);
     if (argc < 2 || strcmp(argv[1], "run") != 0)
         return cli_fail("part takes: run JOB --exec 'COMMAND {min} {max}' [--workers N] ...");
@@ -600,8 +669,11 @@ int cli_part(int argc, char **argv)
             run.job = argv[i];
             continue;
         }
-        if (i + 1 == argc || !option_take(&run, argv[i], argv[i + 1]))
-            return cli_fail("part run: \"%s\" is no option, or has no such value", argv[i]);
+        enum rc rc = i + 1 < argc ? option_take(&run, argv[i], argv[i + 1], &err) : RC_NOT_FOUND;
+        if (rc == RC_NOT_FOUND)
+            return cli_fail("part run: \"%s\" is no option, or has no value", argv[i]);
+        if (rc != RC_OK)
+            return cli_fail("%s", err.text);
         i++;
     }
     if (!run.job || !run.exec)

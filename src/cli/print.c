@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+/* print.c - prints bytes, rows, meta rows and inodes for `terrace inspect`. */
 #include "cli/print.h"
 
 #include <ctype.h>

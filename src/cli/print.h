@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /* print.h - bytes and rows on standard output.
  *
  * Threads: one. */

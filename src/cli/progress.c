@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+/* progress.c - draws the bar of a long subcommand. */
 #include "cli/progress.h"
 
 #include <inttypes.h>

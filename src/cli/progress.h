@@ -1,6 +1,8 @@
+// SPDX-License-Identifier: Apache-2.0
 /* progress.h - a bar on standard error, if that is a terminal.
  *
- * Ownership: the caller owns the struct; the name is borrowed. Threads: one. */
+ * Ownership: the caller owns the struct; the name is borrowed.
+ * Threads: one. */
 #pragma once
 
 #include "base/clock.h"

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+/* show.c - prints replies as redis-cli does, without holding one whole. */
 #include "cli/show.h"
 
 #include <errno.h>

@@ -1,6 +1,8 @@
+// SPDX-License-Identifier: Apache-2.0
 /* show.h - prints the replies of a server as redis-cli prints them, while they are read.
  *
- * Ownership: the stream is borrowed. Threads: one. */
+ * Ownership: the stream is borrowed.
+ * Threads: one. */
 #pragma once
 
 #include <stdbool.h>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /* tile.c - terrace tile: its subcommands and their options. */
 #include "cli/tile.h"
 
@@ -82,39 +83,24 @@ bool tile_value_of_source(const struct tile_options *options, struct bytes data,
 
 /* ---- the database ---- */
 
-/* "imagery=1 terrain=2": which number the type has. */
-static bool db_find(struct bytes types, const char *type, char to[16])
-{
-    size_t len = strlen(type);
-    for (size_t at = 0; at + len + 1 < types.len; at++) {
-        const uint8_t *from = types.ptr + at;
-        bool begins = at == 0 || from[-1] == ' ';
-        if (!begins || memcmp(from, type, len) != 0 || from[len] != '=')
-            continue;
-        size_t digits = 0;
-        for (const uint8_t *c = from + len + 1;
-             c < types.ptr + types.len && *c >= '0' && *c <= '9' && digits < 15; c++)
-            to[digits++] = (char)*c;
-        to[digits] = 0;
-        return digits > 0;
-    }
-    return false;
-}
-
+/* TILE.STATS of a type is a map; one of its fields is the number of its database. */
 static enum rc db_select(struct link *link, const char *type, struct err *err)
 {
-    const char *const get[] = {"CONFIG", "GET", "tile-types"};
+    const char *const stats[] = {"TILE.STATS", type};
     struct reply reply;
-    char db[16];
-    enum rc rc = link_ask(link, get, ARRAY_LEN(get), &reply, err);
-    for (int64_t i = rc == RC_OK ? reply.number : 0; i > 0 && rc == RC_OK; i--)
-        rc = link_reply(link, &reply, err); /* the last one is the value */
+    char db[24] = "";
+    bool is_next = false;
+    enum rc rc = link_ask(link, stats, ARRAY_LEN(stats), &reply, err);
+    for (int64_t i = rc == RC_OK ? reply.number : 0; i > 0 && rc == RC_OK; i--) {
+        rc = link_reply(link, &reply, err);
+        if (rc == RC_OK && is_next && reply.kind == REPLY_INT)
+            (void)snprintf(db, sizeof db, "%lld", (long long)reply.number);
+        is_next = rc == RC_OK && reply.kind == REPLY_BULK && bytes_eq(reply.text, BYTES("db"));
+    }
     if (rc != RC_OK)
         return rc;
-    if (reply.kind != REPLY_BULK || !db_find(reply.text, type, db))
-        return err_set(err, RC_INVALID, "the server has no tile type \"%s\"; it has: %.*s", type,
-                       reply.kind == REPLY_BULK ? (int)reply.text.len : 0,
-                       reply.kind == REPLY_BULK ? (const char *)reply.text.ptr : "");
+    if (!db[0])
+        return err_set(err, RC_VERSION, "the server does not say which database type %s has", type);
     const char *const select[] = {"SELECT", db};
     return link_ask(link, select, ARRAY_LEN(select), &reply, err);
 }

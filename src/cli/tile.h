@@ -1,6 +1,8 @@
+// SPDX-License-Identifier: Apache-2.0
 /* tile.h - what the parts of `terrace tile` share.
  *
- * Ownership: everything in the options is borrowed from argv. Threads: one. */
+ * Ownership: everything in the options is borrowed from argv.
+ * Threads: one. */
 #pragma once
 
 #include "cli/cli.h"

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+/* tile_dest.c - both destinations of an export: the MBTiles file and the directory. */
 #include "cli/tile_dest.h"
 
 #include <inttypes.h>

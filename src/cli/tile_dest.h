@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /* tile_dest.h - where an export goes: an MBTiles file, or a directory z/x/y.ext.
  *
  * An MBTiles file is made as DEST.part and renamed when it is whole. How far an export has come

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /* tile_dir.c - the tiles of a directory: z/x/y.ext, in the order of numbers. Positions are the same
  * three. A file metadata.json beside the levels, an object of texts, is the metadata. */
 #include <inttypes.h>

@@ -1,6 +1,10 @@
-/* tile_export.c - terrace tile export: pages of keys from TILE.RANGE, their data from TILE.MGET. */
+// SPDX-License-Identifier: Apache-2.0
+/* tile_export.c - terrace tile export: pages of keys from TILE.RANGE, the tiles from TILE.GET, so
+ * that what the destination has no place for is counted and told. */
 #include <inttypes.h>
 #include <stdio.h>
+#include <strings.h>
+#include <sys/stat.h>
 
 #include "base/mem.h"
 #include "cli/progress.h"
@@ -23,6 +27,12 @@ struct export
     size_t key_count;
     char last[TILEKEY_TEXT_BYTES]; /* of the page */
     uint64_t tile_count, byte_count;
+    struct { /* of tiles that were written: what was not */
+        uint64_t epochs, providers, times;
+        uint64_t older; /* whole tiles: a place has one, the newest */
+    } dropped;
+    bool has_place;
+    struct tile_xyz place; /* of the last */
 };
 
 /* ---- which ---- */
@@ -102,33 +112,64 @@ static bool place_of(const struct export *export, const char *key, struct tile_x
 
 /* ---- their data ---- */
 
+/* The numbers of a tile behind its data: epoch, provider, and its time if it has one. */
+static enum rc numbers_read(struct export *export, int64_t count, struct err *err)
+{
+    enum rc rc = RC_OK;
+    for (int64_t i = 0; i < count && rc == RC_OK; i++) {
+        struct reply reply;
+        rc = link_reply(&export->link, &reply, err);
+        if (rc != RC_OK || reply.kind != REPLY_INT)
+            continue;
+        export->dropped.epochs += i == 0 && reply.number != 0;
+        export->dropped.providers += i == 1 && reply.number != 0;
+    }
+    return rc;
+}
+
+static enum rc tile_write(struct export *export, const char *key, struct tile_xyz place,
+                          struct err *err)
+{
+    struct reply reply;
+    enum rc rc = link_reply(&export->link, &reply, err);
+    if (rc != RC_OK || reply.kind != REPLY_ARRAY || reply.number < 1) /* deleted meanwhile */
+        return rc;
+    int64_t rest = reply.number - 1;
+    rc = link_reply(&export->link, &reply, err);
+    if (rc == RC_OK && reply.kind == REPLY_BULK) {
+        bool is_same = export->has_place && export->place.z == place.z &&
+                       export->place.x == place.x && export->place.y == place.y;
+        export->tile_count++;
+        export->byte_count += reply.text.len;
+        export->dropped.times += strchr(key, ':') != NULL;
+        export->dropped.older += is_same; /* keys come in the order of their times */
+        export->has_place = true;
+        export->place = place;
+        rc = export->dest->ops->put(export->dest, place, reply.text, err);
+    }
+    return rc == RC_OK ? numbers_read(export, rest, err) : rc;
+}
+
 static enum rc page_write(struct export *export, struct err *err)
 {
     struct resp_out *out = &export->link.out;
     struct tile_xyz place[PAGE_TILES];
-    struct reply reply;
     size_t count = 0;
     for (size_t i = 0; i < export->key_count; i++)
         if (place_of(export, export->key[i], &place[count]))
             memmove(export->key[count++], export->key[i], TILEKEY_TEXT_BYTES);
     if (count == 0)
         return RC_OK;
-    resp_add_array(out, 2 + count);
-    resp_add_text(out, "TILE.MGET");
-    resp_add_text(out, export->options->type);
-    for (size_t i = 0; i < count; i++)
+    for (size_t i = 0; i < count; i++) {
+        resp_add_array(out, 4);
+        resp_add_text(out, "TILE.GET");
+        resp_add_text(out, export->options->type);
         resp_add_text(out, export->key[i]);
-    enum rc rc = link_send(&export->link, err);
-    if (rc == RC_OK)
-        rc = link_reply(&export->link, &reply, err);
-    for (size_t i = 0; i < count && rc == RC_OK; i++) {
-        rc = link_reply(&export->link, &reply, err);
-        if (rc != RC_OK || reply.kind != REPLY_BULK) /* deleted meanwhile */
-            continue;
-        export->tile_count++;
-        export->byte_count += reply.text.len;
-        rc = export->dest->ops->put(export->dest, place[i], reply.text, err);
+        resp_add_text(out, "META");
     }
+    enum rc rc = link_send(&export->link, err);
+    for (size_t i = 0; i < count && rc == RC_OK; i++)
+        rc = tile_write(export, export->key[i], place[i], err);
     progress_at(&export->progress, export->tile_count);
     return rc;
 }
@@ -170,6 +211,33 @@ static enum rc metadata_write(struct export *export, struct err *err)
 
 /* ---- all of it ---- */
 
+static bool ends_with(const char *path, const char *end)
+{
+    size_t len = strlen(path), end_len = strlen(end);
+    return len > end_len && strcasecmp(path + len - end_len, end) == 0;
+}
+
+/* A name that everybody takes for a file's is no directory to be made. */
+static enum rc path_check(const char *path, struct err *err)
+{
+    static const char *const ends[] = {".pmtiles", ".mbtiles", ".gpkg", ".sqlite", ".db",   ".g3db",
+                                       ".zip",     ".tar",     ".tgz",  ".gz",     ".tif",  ".tiff",
+                                       ".json",    ".geojson", ".pbf",  ".mvt",    ".png",  ".jpg",
+                                       ".jpeg",    ".webp",    ".vrt",  ".cog",    ".avif", ".7z"};
+    struct stat stat_of;
+    if (stat(path, &stat_of) == 0 && S_ISDIR(stat_of.st_mode))
+        return RC_OK;
+    for (size_t i = 0; i < ARRAY_LEN(ends); i++)
+        if (ends_with(path, ends[i]))
+            return err_set(
+                err, RC_INVALID,
+                "\"%s\": tiles are exported to MBTiles, a name that ends in .mbtiles, or "
+                "to a directory z/x/y.ext, a name without such an ending; %s is not "
+                "supported",
+                path, ends[i]);
+    return RC_OK;
+}
+
 static enum rc dest_open(struct export *export, struct err *err)
 {
     const struct tile_options *options = export->options;
@@ -182,6 +250,9 @@ static enum rc dest_open(struct export *export, struct err *err)
     if (len > 8 && strcmp(options->path + len - 8, ".mbtiles") == 0)
         return dest_mbtiles_open(options->path, export->identity, options->again, &export->dest,
                                  err);
+    enum rc rc = path_check(options->path, err);
+    if (rc != RC_OK)
+        return rc;
     return dest_dir_open(options->path, export->identity, options->again, options->rows,
                          &export->dest, err);
 }
@@ -213,6 +284,25 @@ static enum rc export_run(struct export *export, struct err *err)
     return rc;
 }
 
+static void dropped_say(const struct export *export)
+{
+    size_t len = strlen(export->options->path);
+    bool mbtiles = len > 8 && strcmp(export->options->path + len - 8, ".mbtiles") == 0;
+    const struct {
+        const char *what;
+        uint64_t count;
+    } line[] = {{"the epoch", export->dropped.epochs},
+                {"the provider", export->dropped.providers},
+                {"the time", export->dropped.times}};
+    for (size_t i = 0; i < ARRAY_LEN(line); i++)
+        if (line[i].count > 0)
+            printf("not exported: %s of %" PRIu64 " tiles; %s has no place for it\n", line[i].what,
+                   line[i].count, mbtiles ? "MBTiles" : "a directory");
+    if (export->dropped.older > 0)
+        printf("not exported: %" PRIu64 " tiles with a newer one at the same place\n",
+               export->dropped.older);
+}
+
 int tile_export(const struct tile_options *options)
 {
     struct export *export = mem_zalloc(sizeof *export);
@@ -229,6 +319,7 @@ int tile_export(const struct tile_options *options)
     else
         printf("exported %" PRIu64 " tiles, %s, to %s\n", export->tile_count,
                tile_size_text(size, export->byte_count), options->path);
+    dropped_say(export);
     link_close(&export->link);
     dest_close(export->dest);
     mem_free(export);

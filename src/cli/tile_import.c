@@ -1,9 +1,12 @@
+// SPDX-License-Identifier: Apache-2.0
 /* tile_import.c - terrace tile import: pipelined TILE.MSET.
  *
- * Where it is stands in the hash "import:<name of the source>" in the type's database, so that a
- * run that was stopped goes on from anywhere. Invariants: (1) A position is written only after the
- * server has answered for every tile up to it. (2) A position counts only for the source it was
- * written for: identity and options. */
+ * The position of an import stands in the hash "import:<name of the source>" in the type's
+ * database, so that a run that was stopped goes on from any machine.
+ *
+ * Invariants:
+ *   (1) A position is written only after the server has answered for every tile up to it.
+ *   (2) A position counts only for the source it was written for: identity and options. */
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /* tile_mbtiles.c - the tiles of an MBTiles file, a SQLite database.
  *
  * A table is read in the order of its rowids, the fastest way through it. What has none (a view

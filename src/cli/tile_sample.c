@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /* tile_sample.c - terrace tile sample: a small map, z/x/y.png, each tile with its own name on it.
  *
  * A PNG of 256 by 256 pixels with a palette: signature, IHDR, PLTE, IDAT (rows with filter 0, by

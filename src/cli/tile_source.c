@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+/* tile_source.c - opens a source of tiles, and filters tiles by level and bounding box. */
 #include "cli/tile_source.h"
 
 #include <errno.h>
@@ -5,7 +7,10 @@
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 #include <sys/stat.h>
+
+#include "cli/cli.h"
 
 #include "base/banned.h"
 
@@ -41,13 +46,11 @@ enum rc tile_filter_bbox(struct tile_filter *filter, const char *text, struct er
 
 enum rc tile_filter_levels(struct tile_filter *filter, const char *text, struct err *err)
 {
-    char *end;
-    unsigned long from = strtoul(text, &end, 10), to = from;
-    if (end != text && *end == '-') {
-        text = end + 1;
-        to = strtoul(text, &end, 10);
-    }
-    if (end == text || *end != 0 || from > to || to > TILE_LEVEL_MAX)
+    const char *end = strchr(text, '-');
+    int64_t from = 0, to = 0;
+    struct bytes first = bytes_of(text, end ? (size_t)(end - text) : strlen(text));
+    struct bytes last = end ? bytes_of(end + 1, strlen(end + 1)) : first;
+    if (!cli_digits(first, &from) || !cli_digits(last, &to) || from > to || to > TILE_LEVEL_MAX)
         return err_set(err, RC_INVALID, "levels are N, or N-M, 0 to %d", TILE_LEVEL_MAX);
     filter->level_from = (unsigned)from;
     filter->level_to = (unsigned)to;

@@ -1,8 +1,10 @@
+// SPDX-License-Identifier: Apache-2.0
 /* tile_source.h - tiles of a file or a directory, one after the other: MBTiles, or z/x/y.ext.
  *
  * What is no tile (a place that does not exist, no data) is counted and left out.
  *
- * Ownership: a tile's data is borrowed until the next call. Threads: one. */
+ * Ownership: a tile's data is borrowed until the next call.
+ * Threads: one. */
 #pragma once
 
 #include "base/buf.h"

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /* tile_verify.c - terrace tile verify: whether the server has every tile of a source, byte by byte
  * the same. Of a batch only hashes are kept until the answers are there. */
 #include <inttypes.h>

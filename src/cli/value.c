@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+/* value.c - reads a whole reply into an arena. */
 #include "cli/value.h"
 
 #include <string.h>

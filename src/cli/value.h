@@ -1,6 +1,8 @@
+// SPDX-License-Identifier: Apache-2.0
 /* value.h - a whole reply as a value: arrays with what is in them.
  *
- * Ownership: a value lives in the arena it was read to. Threads: one. */
+ * Ownership: a value lives in the arena it was read to.
+ * Threads: one. */
 #pragma once
 
 #include "base/arena.h"

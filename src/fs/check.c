@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+/* check.c - FS.CHECK step by step: the reading thread, the counters, the healing. */
 #include "fs/check_int.h"
 
 #include "base/mem.h"

@@ -1,10 +1,12 @@
+// SPDX-License-Identifier: Apache-2.0
 /* check.h - FS.CHECK: whether all rows fit together, and REPAIR.
  *
  * The rows of a frozen view are read by a thread (job.h); what does not fit is a finding. REPAIR
  * takes the findings, in order of their kinds, to the rows of now and heals what is still wrong
  * there (heal.c); then everything is read again, until nothing is found.
  *
- * Ownership: the caller owns what fs_check_new() gives. Threads: the executor. */
+ * Ownership: the caller owns what fs_check_new() gives.
+ * Threads: the executor. */
 #pragma once
 
 #include "fs/fs.h"

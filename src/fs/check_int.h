@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /* check_int.h - what check.c, check_read.c and heal.c share.
  *
  * Threads: fs__check_read() a job's thread, the others the executor. */

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /* check_read.c - all rows of a view, read once in order of keys; twice if they do not fit. */
 #include <inttypes.h>
 #include <stdio.h>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /* dict.c - owners and groups: a row each, read where a name is needed (design, invariant 4). */
 #include "fs/fs_int.h"
 

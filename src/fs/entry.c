@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+/* entry.c - inodes, edges and their dictionary, encoded and decoded. */
 #include "fs/entry.h"
 
 #include "base/codec.h"

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /* entry.h - how the file system's rows look on disk.
  *
  *   SPACE  KEY                               VALUE
@@ -26,7 +27,8 @@
  *
  * A dictionary: count(1), then { length(1), bytes } of each.
  *
- * Ownership: decoded entries borrow the value. Threads: any. */
+ * Ownership: decoded entries borrow the value.
+ * Threads: any. */
 #pragma once
 
 #include "base/buf.h"

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+/* file_info.c - an inode as the protobuf message FileInfo. */
 #include "fs/fs.h"
 
 #include <file_info.pb-c.h> /* made from file_info.proto */

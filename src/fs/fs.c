@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+/* fs.c - rows of inodes and edges read and written in a commit, and the counters over them. */
 #include "fs/fs_int.h"
 
 #include <inttypes.h>

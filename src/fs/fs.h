@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /* fs.h - the metadata of a file system: one tree of directories and files, on rows of the store.
  *
  * Functions run inside a commit and may answer RC_COLD at any read; then they leave nothing behind.
@@ -8,7 +9,8 @@
  * "target" is a path, which begins with a slash, or an inode's id in decimal digits.
  *
  * Ownership: the caller owns what fs_open() gives; the store and the tasks are borrowed for its
- * life. What a call gives is borrowed until the next one. Threads: the executor. */
+ * life. What a call gives is borrowed until the next one.
+ * Threads: the executor. */
 #pragma once
 
 #include "base/arena.h"

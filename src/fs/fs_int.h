@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /* fs_int.h - the file system's struct, for the files of this folder.
  *
  * Threads: the executor, except where a field says otherwise. */

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /* heal.c - REPAIR: a finding of a view is looked at in the rows of now, and what is still wrong is
  * put right. The table of what becomes of what is in the design. Counters are not kept here: the
  * last reading sets them. */

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+/* job.c - starts the thread of a long command, and ends what is over once a turn. */
 #include "fs/job.h"
 
 #include "fs/fs_int.h"
@@ -88,10 +90,9 @@ static void job_read(struct fs_job *job)
     }
     job->view = view;
     job->state = FS_JOB_READING;
-    int error = pthread_create(&job->thread, NULL, job_thread, job);
-    if (error != 0)
-        job_over(job,
-                 err_set(&job->err, RC_NOMEM, "could not start a thread: %s", strerror(error)));
+    rc = thread_start(&job->thread, "fs", job_thread, job, &job->err);
+    if (rc != RC_OK)
+        job_over(job, rc);
 }
 
 void fs__jobs_turn(struct fs *fs)
@@ -113,7 +114,7 @@ void fs__jobs_turn(struct fs *fs)
     case FS_JOB_READING:
         if (!atomic_load(&job->read_ended))
             break;
-        pthread_join(job->thread, NULL);
+        thread_join(&job->thread);
         job_over(job, job->rc);
         break;
     case FS_JOB_OVER:
@@ -126,8 +127,7 @@ void fs__jobs_close(struct fs *fs)
     while (fs->jobs) {
         struct fs_job *job = fs->jobs;
         atomic_store(&job->stopped, true);
-        if (job->state == FS_JOB_READING)
-            pthread_join(job->thread, NULL);
+        thread_join(&job->thread);
         job_over(job, RC_TIMEOUT);
     }
 }

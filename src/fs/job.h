@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /* job.h - a long command: a frozen view, and a thread that reads it.
  *
  *   NEW ──► FREEZING ──► READING ──► OVER
@@ -8,9 +9,9 @@
  * Threads: the executor; job->read() is called by the job's own thread. */
 #pragma once
 
-#include <pthread.h>
 #include <stdatomic.h>
 
+#include "base/thread.h"
 #include "fs/source.h"
 
 enum fs_job_state { FS_JOB_NEW, FS_JOB_FREEZING, FS_JOB_READING, FS_JOB_OVER };
@@ -29,7 +30,7 @@ struct fs_job { /* embedded by what is asked for */
     struct store_freeze *freeze;
     const struct engine_view *view;
     uint64_t lsn; /* of the view */
-    pthread_t thread;
+    struct thread thread;
     _Atomic bool stopped;    /* shared: atomic; read() should end */
     _Atomic bool read_ended; /* shared: atomic; rc and err are set */
     enum rc rc;

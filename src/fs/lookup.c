@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+/* lookup.c - from a path or an id to an entry, and the lists of a directory. */
 #include "fs/fs_int.h"
 
 #include "types/number.h"

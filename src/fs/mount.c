@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /* mount.c - which paths belong to other stores: a group of rows, path → URI. The tree need not have
  * the path, and moving or removing what is there does not touch the mount. */
 #include "fs/fs_int.h"

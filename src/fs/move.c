@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /* move.c - names move and go. */
 #include "fs/fs_int.h"
 

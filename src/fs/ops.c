@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /* ops.c - directories and files are made, and their attributes set. */
 #include "fs/fs_int.h"
 

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+/* path.c - takes paths apart. */
 #include "fs/path.h"
 
 #include "base/banned.h"

@@ -1,6 +1,8 @@
+// SPDX-License-Identifier: Apache-2.0
 /* path.h - paths: "/", or components with a slash before each.
  *
- * Ownership: everything is borrowed from the path. Threads: any. */
+ * Ownership: everything is borrowed from the path.
+ * Threads: any. */
 #pragma once
 
 #include "fs/entry.h"

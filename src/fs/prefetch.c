@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /* prefetch.c - a batch of paths: their last edges and their inodes are asked for together.
  *
  * In a large tree these are the reads that miss the processor's caches. The directories above are

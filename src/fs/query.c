@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+/* query.c - DU, TREE and FIND: at once over the open commit, or in a job over a frozen view. */
 #include "fs/query.h"
 
 #include "base/mem.h"

@@ -1,10 +1,12 @@
+// SPDX-License-Identifier: Apache-2.0
 /* query.h - DU, TREE and FIND: commands that may meet millions of rows.
  *
  * A query that meets few rows, all in memory, is answered inside one commit. A longer one becomes a
  * job: it waits for a frozen view and is answered by a thread that reads it (job.h). Either way the
  * answer is exact: that of one moment.
  *
- * Ownership: an answer owns its buffers. Threads: the executor, and a job's thread. */
+ * Ownership: an answer owns its buffers.
+ * Threads: the executor, and a job's thread. */
 #pragma once
 
 #include <stdatomic.h>

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+/* source.c - reads edges and entries from the open commit or from a frozen view. */
 #include "fs/source.h"
 
 #include <stdlib.h>

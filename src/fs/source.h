@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /* source.h - rows of the file system to be read: those of the open commit, or those of a frozen
  * view.
  *

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /* sweep.c - the job that removes what RM RECURSIVE has cut off.
  *
  * A step looks at one grave, the first, and at STEP_CHILDREN of its edges at most. A child that has
@@ -216,7 +217,7 @@ struct fs_sweep *fs__sweep_new(struct fs *fs)
     sweep->fs = fs;
     sweep->task.run = job_run;
     sweep->task.done = job_done;
-    sweep->task.flags = TASK_JOB | TASK_DELETES;
+    sweep->task.flags = TASK_JOB | TASK_WRITES | TASK_DELETES;
     task_start(fs->tasks, &sweep->task);
     return sweep;
 }

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /* walk.c - a subtree in order of names, a stack of directories deep. */
 #include "base/mem.h"
 #include "fs/fs_int.h"

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+/* address.c - key to address, address to entry of a dirty table, and back. */
 #include "landing/address.h"
 
 #include <strings.h>

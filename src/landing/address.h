@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /* address.h - where a key of a rule lives in SQL, and how the dirty tables name it.
  *
  *   shape object    slug-data:{app:region:logicType:ownerId}
@@ -9,8 +10,8 @@
  * An entry with an empty field is an owner mark: the key as a whole. The number of & tells the
  * shapes apart: an object entry has four or more, a columns entry exactly two.
  *
- * Ownership: an address borrows from the key, or from the arena it was parsed into. Threads: any.
- */
+ * Ownership: an address borrows from the key, or from the arena it was parsed into.
+ * Threads: any. */
 #pragma once
 
 #include "base/arena.h"

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+/* dirty.c - reads and changes the hashes of marks, errors and locks of a rule. */
 #include "landing/dirty.h"
 
 #include <inttypes.h>
@@ -24,6 +26,13 @@ void dirty_init(struct dirty *dirty)
     dirty->lsn_len = 0;
 }
 
+struct dirty_table dirty_table(struct dirty *dirty, const struct run *run, struct ns *ns,
+                               uint32_t number)
+{
+    return (struct dirty_table){
+        .dirty = dirty, .run = run_with(run, ns, RUN_UNGUARDED), .number = number};
+}
+
 struct bytes dirty_name(const struct dirty_table *table, enum dirty_part part)
 {
     const struct dirty *dirty = table->dirty;
@@ -35,9 +44,7 @@ static enum rc field_set(const struct dirty_table *table, enum dirty_part part, 
 {
     const struct bytes pair[2] = {field, value};
     size_t added = 0;
-    bool landed = dirty_hooks_off(table->ns);
-    enum rc rc = hash_set(table->ns, dirty_name(table, part), pair, 1, &added, err);
-    table->ns->landed = landed;
+    enum rc rc = hash_set(&table->run, dirty_name(table, part), pair, 1, &added, err);
     if (ret_new)
         *ret_new = added > 0;
     return rc;
@@ -54,19 +61,13 @@ static enum rc field_get(const struct dirty_table *table, enum dirty_part part, 
 static enum rc field_delete(const struct dirty_table *table, enum dirty_part part,
                             struct bytes field, struct err *err)
 {
-    bool landed = dirty_hooks_off(table->ns);
-    enum rc rc = hash_delete(table->ns, dirty_name(table, part), &field, 1, NULL, err);
-    table->ns->landed = landed;
-    return rc;
+    return hash_delete(&table->run, dirty_name(table, part), &field, 1, NULL, err);
 }
 
 enum rc dirty_open(const struct dirty_table *table, enum dirty_part part, struct key *ret_key,
                    struct err *err)
 {
-    bool landed = dirty_hooks_off(table->ns);
-    enum rc rc = key_write(table->ns, dirty_name(table, part), TYPE_HASH, ret_key, err);
-    table->ns->landed = landed;
-    return rc;
+    return key_write(&table->run, dirty_name(table, part), TYPE_HASH, ret_key, err);
 }
 
 /* ---- marks ---- */
@@ -93,7 +94,7 @@ enum rc dirty_mark(const struct dirty_table *table, struct bytes entry, bool rem
     char value[MARK_BYTES];
     const size_t head = sizeof mark_update - 1;
     memcpy(value, removed ? mark_remove : mark_update, head);
-    size_t len = head + lsn_text(table->dirty, value + head, store_lsn(table->ns->kv->store));
+    size_t len = head + lsn_text(table->dirty, value + head, store_lsn(table->run.kv->store));
     return field_set(table, DIRTY_MARKED, entry, bytes_of(value, len), ret_new, err);
 }
 
@@ -168,7 +169,7 @@ static enum rc part_find_owner(const struct dirty_table *table, enum dirty_part 
     enum rc rc = dirty_open(table, part, &key, err);
     if (rc != RC_OK || !key.exists)
         return rc;
-    store_walk_init(&walk, table->ns->kv->store, key_rows(&key), false);
+    store_walk_init(&walk, table->run.kv->store, key_rows(&key), false);
     rc = store_walk_seek(&walk, owner_part, err);
     if (rc == RC_OK)
         rc = store_walk_next(&walk, &entry, &value, err);
@@ -215,10 +216,7 @@ enum rc dirty_remove_many(const struct dirty_table *table, enum dirty_part part,
 enum rc dirty_take_many(const struct dirty_table *table, enum dirty_part part,
                         const struct bytes *entry, size_t count, struct err *err)
 {
-    bool landed = dirty_hooks_off(table->ns);
-    enum rc rc = hash_delete(table->ns, dirty_name(table, part), entry, count, NULL, err);
-    table->ns->landed = landed;
-    return rc;
+    return hash_delete(&table->run, dirty_name(table, part), entry, count, NULL, err);
 }
 
 enum rc dirty_remove(const struct dirty_table *table, enum dirty_part part, struct bytes entry,
@@ -231,7 +229,6 @@ enum rc dirty_snapshot(const struct dirty_table *table, bool *ret_has, bool *ret
                        struct err *err)
 {
     struct key marked, saving;
-    bool landed = dirty_hooks_off(table->ns);
     enum rc rc = dirty_open(table, DIRTY_SAVING, &saving, err);
     if (rc == RC_OK && !saving.exists)
         rc = dirty_open(table, DIRTY_MARKED, &marked, err);
@@ -244,7 +241,6 @@ enum rc dirty_snapshot(const struct dirty_table *table, bool *ret_has, bool *ret
             key_changed(&saving, KV_EVENT_GENERIC, "rename_to");
         }
     }
-    table->ns->landed = landed;
     return rc;
 }
 
@@ -311,7 +307,7 @@ static enum rc lock_look(const struct dirty_table *table, struct bytes rule, str
     const uint8_t *colon = memrchr(value.ptr, ':', value.len);
     size_t len = colon ? (size_t)(colon - value.ptr) : value.len;
     if (colon && number_int(bytes_from(value, len + 1), &until_ms))
-        *ret_held = until_ms > (int64_t)table->ns->kv->now_ms;
+        *ret_held = until_ms > (int64_t)table->run.now_ms;
     *ret_ours = bytes_eq(bytes_of(value.ptr, len), token);
     return RC_OK;
 }
@@ -327,7 +323,7 @@ enum rc dirty_lock(const struct dirty_table *table, struct bytes rule, struct by
     if (held && !ours && !take_over)
         return err_set(err, RC_BUSY, "another lander holds the lock");
     int len = snprintf(value, sizeof value, "%.*s:%" PRIu64, (int)token.len,
-                       (const char *)token.ptr, table->ns->kv->now_ms + ttl_ms);
+                       (const char *)token.ptr, table->run.now_ms + ttl_ms);
     ASSERT(len > 0 && (size_t)len < sizeof value);
     return field_set(table, DIRTY_LOCK, rule, bytes_of(value, (size_t)len), NULL, err);
 }

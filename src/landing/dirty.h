@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /* dirty.h - what has changed and has not landed: hashes that any client can look at.
  *
  *   slug-persist:{dirtyKey:N}           entry (address.h) -> UPDATE:<LSN> or REMOVE:<LSN>
@@ -5,14 +6,16 @@
  *   slug-persist:{dirtyKey:N}:error     entry -> {"op", "version", "attempts", "error", "next_ms"}
  *   slug-persist:{dirtyKey:N}:lock      rule -> <owner token>:<Unix ms until which it holds>
  *
- * They stand in the database of their rules, which share them. Everything here runs inside the
- * caller's commit, and past the hooks that keep clients from writing them.
+ * They stand in the database of their rules, which share them. Everything here happens inside the
+ * caller's run, and past the hooks that keep clients from writing them.
  *
  * Invariants:
  *   (1) A mark is removed only together with the version its remover has seen.
  *   (2) A lock is renewed and released by its owner only; an owner that let it run out has lost it.
  *
- * Ownership: names are in the struct dirty, and never change. Threads: the executor. */
+ * Ownership: names are in the struct dirty, and never change. A struct dirty_table is of one run;
+ * it must stay where it is as long as a key that was opened by it is used.
+ * Threads: the executor. */
 #pragma once
 
 #include "types/key.h"
@@ -31,20 +34,14 @@ struct dirty {
 };
 struct dirty_table { /* one of them, of one database */
     struct dirty *dirty;
-    struct ns *ns;
+    struct run run; /* RUN_UNGUARDED: landing's own hashes are not landed, nor refused to it */
     uint32_t number;
 };
 
-/* Landing's own hashes are not landed, and not refused to it: until the caller puts back into
- * ns->landed what is returned, no hook is asked in this database. */
-static inline bool dirty_hooks_off(struct ns *ns)
-{
-    bool landed = ns->landed;
-    ns->landed = false;
-    return landed;
-}
-
 void dirty_init(struct dirty *dirty);
+/* The table of the database ns, in this run. */
+struct dirty_table dirty_table(struct dirty *dirty, const struct run *run, struct ns *ns,
+                               uint32_t number);
 struct bytes dirty_name(const struct dirty_table *table, enum dirty_part part);
 
 /* The version is the open commit's LSN. *ret_new: there was no such mark. */
@@ -72,7 +69,7 @@ enum rc dirty_remove_many(const struct dirty_table *table, enum dirty_part part,
 /* Whatever their versions: the caller has read them in this commit (1). */
 enum rc dirty_take_many(const struct dirty_table *table, enum dirty_part part,
                         const struct bytes *entry, size_t count, struct err *err) NODISCARD;
-/* The table as a hash, to walk through; may not exist. */
+/* The table as a hash, to walk through; may not exist. The key points into the table. */
 enum rc dirty_open(const struct dirty_table *table, enum dirty_part part, struct key *ret_key,
                    struct err *err) NODISCARD;
 /* What is marked becomes what is being saved. *ret_has: there is something in `:saving`; a table

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+/* keys_page.c - reads a page of a rule's keys: one step of scan_keys(), sorted, each name once. */
 #include "landing/keys_page.h"
 
 #include <stdlib.h>
@@ -60,18 +62,20 @@ static void names_unique(struct keys_page *page)
     page->count = count;
 }
 
-enum rc keys_page_next(struct keys_page *page, const struct land_rule *rule, struct err *err)
+enum rc keys_page_next(struct keys_page *page, const struct run *run, const struct land_rule *rule,
+                       struct err *err)
 {
-    struct kv *kv = rule->landing->kv;
+    struct kv *kv = run->kv;
     struct page_fill fill = {page, rule};
-    struct scan_keys scan = {.count = PAGE_KEYS};
+    /* Copies of a database that is gone outlive their time. */
+    struct scan_keys scan = {.count = PAGE_KEYS, .takes_dead = land_rule_is_missing(rule)};
     uint64_t cursor;
     struct bytes place = BYTES("");
     page->count = 0;
     arena_clear(&page->arena);
     if (page->place.len > 0)
         scan.cursor = scan_cursor_keep(kv, buf_bytes(&page->place));
-    enum rc rc = scan_keys(rule->ns, &scan, name_add, &fill, &cursor, err);
+    enum rc rc = scan_keys(run, &scan, name_add, &fill, &cursor, err);
     if (rc == RC_OK && cursor != 0)
         rc = scan_cursor_find(kv, cursor, &place, err);
     if (rc != RC_OK) {

@@ -1,6 +1,7 @@
+// SPDX-License-Identifier: Apache-2.0
 /* lander.c - the job that lands a rule's marks, table after table, step by step.
  *
- *   SLEEP ── due ──► LOCK ► RETRY ► SNAPSHOT ► READ ► DURABLE ► WORK ► NOTE ─┐
+ *   SLEEP ── due ──► GREET ► LOCK ► RETRY ► SNAPSHOT ► READ ► DURABLE ► WORK ► NOTE ─┐
  *     ▲                                         ▲                            │
  *     │                                         └──────── more marks ────────┤
  *     └── last table ◄── UNLOCK ◄──────────────────────── no more ───────────┘
@@ -30,8 +31,7 @@ enum {
     BACK_OFF_MS_MAX = 10 * 1000,
     ERROR_BACK_OFF_MS = 1000, /* doubles with every attempt */
     ERROR_BACK_OFF_MS_MAX = 3600 * 1000,
-    RETRY_MARKS_MAX = 1024,  /* of a table in a pass */
-    MANY_MARKS_BATCHES = 10, /* then landing does not wait for its delay */
+    RETRY_MARKS_MAX = 1024, /* of a table in a pass */
 };
 #define NS_A_MS UINT64_C(1000000)
 
@@ -64,15 +64,18 @@ static void work_land(struct work *work, struct shape_db *db)
 }
 
 /* (1) */
-static enum rc step_durable(struct lander *lander, struct store *store)
+static enum rc step_durable(struct lander *lander, struct store *store, struct err *err)
 {
     if (store_durable_lsn(store) < lander->batch.newest) {
+        if (store_journal_failed(store, err))
+            return RC_READONLY; /* who waits for this pass is told */
         store_sync_ask(store);
         task_wait_lsn(&lander->task, lander->batch.newest);
         return RC_WAIT;
     }
     lander->batch.future = landing__future_lsn(lander->rule->landing);
     lander->state = LANDER_WORK;
+    lander->work_start_ns = now_ns(lander);
     lander->work.run = work_land;
     lander->work.task = &lander->task;
     worker_give(lander->worker, &lander->work);
@@ -86,20 +89,25 @@ static void away_note(struct lander *lander)
     lander->back_off_ms = lander->back_off_ms == 0 ? BACK_OFF_MS_MIN : 2 * lander->back_off_ms;
     if (lander->back_off_ms > BACK_OFF_MS_MAX)
         lander->back_off_ms = BACK_OFF_MS_MAX;
-    if (!lander->away)
+    if (!lander->away && !land_rule_is_missing(lander->rule)) /* else it is in the log already */
         log_warn("landing: rule %s: %s; what changes waits here", lander->rule->spec->name,
                  lander->work_err.text);
     lander->away = true;
     lander->trouble = lander->work_err;
 }
 
-static void landed_note(struct lander *lander)
+static void answer_note(struct lander *lander)
 {
     if (lander->away)
         log_info("landing: rule %s: the database is back", lander->rule->spec->name);
     lander->away = false;
     lander->back_off_ms = 0;
     lander->trouble.text[0] = 0;
+}
+
+static void landed_note(struct lander *lander)
+{
+    answer_note(lander);
     lander->status.batches++;
     lander->status.landed_rows += lander->work_stats.row_count;
     lander->status.refused_rows += lander->work_stats.refused_count;
@@ -120,6 +128,7 @@ static enum rc step_work(struct lander *lander)
         return lander__step_to(lander, LANDER_UNLOCK);
     }
     landed_note(lander);
+    presence_answered(lander->rule, lander->work_start_ns);
     lander->note_owner = lander->note_field = 0;
     if (lander->work_stats.newer > lander->rule->landing->raise_lsn) /* (4) */
         lander->rule->landing->raise_lsn = lander->work_stats.newer;
@@ -151,15 +160,14 @@ static void retry_note(struct lander *lander, uint64_t next_ms)
         retry->next_ms = next_ms;
 }
 
-static enum rc error_note(struct lander *lander, const struct mark_seen *seen, bool removed,
-                          uint64_t version, const char *reason, struct err *err)
+static enum rc error_note(struct lander *lander, const struct dirty_table *table,
+                          const struct mark_seen *seen, bool removed, uint64_t version,
+                          const char *reason, struct err *err)
 {
-    const struct dirty_table table = lander__table(lander);
     struct dirty_error error = {.attempts = 0};
     struct bytes value;
     struct key key;
-    uint64_t now_ms = table.ns->kv->now_ms;
-    enum rc rc = dirty_open(&table, DIRTY_ERROR, &key, err);
+    enum rc rc = dirty_open(table, DIRTY_ERROR, &key, err);
     if (rc == RC_OK)
         rc = hash_field(&key, seen->entry, &value, err);
     if (rc == RC_OK)
@@ -169,10 +177,10 @@ static enum rc error_note(struct lander *lander, const struct mark_seen *seen, b
     error.removed = removed;
     error.version = version;
     error.attempts++;
-    error.next_ms = error_next_ms(now_ms, error.attempts);
+    error.next_ms = error_next_ms(table->run.now_ms, error.attempts);
     snprintf(error.reason, sizeof error.reason, "%s", reason);
     retry_note(lander, error.next_ms);
-    return dirty_error_put(&table, seen->entry, &error, err);
+    return dirty_error_put(table, seen->entry, &error, err);
 }
 
 /* (2): what was seen goes, whether it has landed or stands among the errors from now on. */
@@ -212,8 +220,9 @@ static enum rc removal_do(const struct dirty_table *table, struct removal *remov
     return rc;
 }
 
-static enum rc field_note(struct lander *lander, const struct land_owner *owner,
-                          const struct land_field *field, struct removal *removal, struct err *err)
+static enum rc field_note(struct lander *lander, const struct dirty_table *table,
+                          const struct land_owner *owner, const struct land_field *field,
+                          struct removal *removal, struct err *err)
 {
     struct mark_seen seen = field->seen;
     seen_remove(removal, &seen, field->refused != NULL);
@@ -225,13 +234,13 @@ static enum rc field_note(struct lander *lander, const struct land_owner *owner,
         return err_set(err, RC_NOMEM, "could not allocate memory for an entry");
     if (!seen.entry.ptr) /* it came with its owner's mark */
         seen.entry = buf_bytes(entry);
-    return error_note(lander, &seen, !field->here, field->version, field->refused, err);
+    return error_note(lander, table, &seen, !field->here, field->version, field->refused, err);
 }
 
 /* `keep`: what has landed may go after a while. */
-static enum rc keep_set(struct lander *lander, const struct land_owner *owner, struct err *err)
+static enum rc keep_set(struct lander *lander, const struct dirty_table *table,
+                        const struct land_owner *owner, struct err *err)
 {
-    struct dirty_table table = lander__table(lander);
     struct buf *part = &lander->rule->landing->owner;
     struct key key;
     struct bytes extra;
@@ -239,31 +248,30 @@ static enum rc keep_set(struct lander *lander, const struct land_owner *owner, s
     buf_cut(part, 0);
     if (!address_entry_add(&owner->address, BYTES(""), part))
         return err_set(err, RC_NOMEM, "could not allocate memory for an entry");
-    enum rc rc = dirty_find_owner(&table, buf_bytes(part), &marked, err);
+    enum rc rc = dirty_find_owner(table, buf_bytes(part), &marked, err);
     if (rc == RC_OK)
-        rc = landing__key_find(lander->rule->ns, owner->key, &key, err);
+        rc = landing__key_find(&table->run, owner->key, &key, err);
     if (rc != RC_OK || marked || !key.exists)
         return rc;
     rc = key_extra_copy(&key, &extra, err);
-    key.meta.expire_ms = key.ns->kv->now_ms + lander->rule->spec->keep_ms;
+    key.meta.expire_ms = key.run->now_ms + lander->rule->spec->keep_ms;
     return rc == RC_OK ? key_save(&key, extra, err) : rc;
 }
 
-static enum rc owner_note(struct lander *lander, const struct land_owner *owner,
-                          struct removal *removal, struct err *err)
+static enum rc owner_note(struct lander *lander, const struct dirty_table *table,
+                          const struct land_owner *owner, struct removal *removal, struct err *err)
 {
-    struct dirty_table table = lander__table(lander);
     enum rc rc = RC_OK;
     if (owner->sweep)
         seen_remove(removal, &owner->seen, owner->refused != NULL);
     if (owner->sweep && owner->refused)
-        rc = error_note(lander, &owner->seen, !owner->exists, owner->owner_version, owner->refused,
-                        err);
+        rc = error_note(lander, table, &owner->seen, !owner->exists, owner->owner_version,
+                        owner->refused, err);
     if (lander->rule->spec->keep_ms == 0 || !owner->exists)
         return rc;
     if (rc == RC_OK)
-        rc = removal_do(&table, removal, err); /* it is asked whether marks are left */
-    return rc == RC_OK ? keep_set(lander, owner, err) : rc;
+        rc = removal_do(table, removal, err); /* it is asked whether marks are left */
+    return rc == RC_OK ? keep_set(lander, table, owner, err) : rc;
 }
 
 /* Something of the owner was removed: an answer that SQL gave before still has it, and with the
@@ -277,12 +285,12 @@ static bool owner_loses(const struct land_owner *owner)
 }
 
 /* Some fields; RC_WAIT: there are more. All that is cold is asked for at once. */
-static enum rc batch_note(struct lander *lander, size_t *at_owner, size_t *at_field,
-                          struct err *err)
+static enum rc batch_note(struct lander *lander, const struct run *run, size_t *at_owner,
+                          size_t *at_field, struct err *err)
 {
     struct landing *landing = lander->rule->landing;
     const struct land_batch *batch = &lander->batch;
-    struct dirty_table table = lander__table(lander);
+    struct dirty_table table = lander__table(lander, run);
     struct removal removal = {.count = {0}};
     size_t noted = 0;
     enum rc rc = RC_OK;
@@ -294,7 +302,7 @@ static enum rc batch_note(struct lander *lander, size_t *at_owner, size_t *at_fi
         for (; *at_field < owner->field_count && noted < LAND_STEP_FIELDS; (*at_field)++, noted++) {
             const struct land_field *field = &owner->field[*at_field];
             lift_absence_over(landing, lander->rule->ns, owner->key, &field->name);
-            rc = field_note(lander, owner, field, &removal, err);
+            rc = field_note(lander, &table, owner, field, &removal, err);
             if (rc != RC_OK)
                 return rc;
         }
@@ -302,7 +310,7 @@ static enum rc batch_note(struct lander *lander, size_t *at_owner, size_t *at_fi
             rc = removal_do(&table, &removal, err);
             return rc == RC_OK ? RC_WAIT : rc;
         }
-        rc = owner_note(lander, owner, &removal, err);
+        rc = owner_note(lander, &table, owner, &removal, err);
         if (rc != RC_OK)
             return rc;
     }
@@ -328,10 +336,12 @@ static enum rc table_go_on(struct lander *lander)
     return lander__step_to(lander, moved ? LANDER_SNAPSHOT : LANDER_UNLOCK);
 }
 
-static enum rc step_note(struct lander *lander, struct err *err)
+static enum rc step_note(struct lander *lander, const struct run *run, struct err *err)
 {
     size_t owner = lander->note_owner, field = lander->note_field;
-    enum rc rc = batch_note(lander, &owner, &field, err);
+    enum rc rc = landing__sink_note(lander->rule, run, err);
+    if (rc == RC_OK)
+        rc = batch_note(lander, run, &owner, &field, err);
     if (rc != RC_OK && rc != RC_WAIT)
         return rc;
     lander->note_owner = owner;
@@ -341,22 +351,28 @@ static enum rc step_note(struct lander *lander, struct err *err)
 
 /* ---- the other steps ---- */
 
+static void lander_run_begin(const struct lander *lander, struct run *run)
+{
+    const struct land_rule *rule = lander->rule;
+    run_begin(run, rule->landing->kv, rule->ns, RUN_NO_LIFT | RUN_UNGUARDED);
+}
+
 static enum rc renew_run(struct task *task, struct store *store, struct err *err)
 {
     struct lander *lander = (struct lander *)((char *)task - offsetof(struct lander, renew));
-    struct landing *landing = lander->rule->landing;
+    struct run run;
     (void)store;
     if (!lander->renew_wanted)
         return RC_OK;
-    landing__enter(landing);
-    struct dirty_table table = lander__table(lander);
+    lander_run_begin(lander, &run);
+    struct dirty_table table = lander__table(lander, &run);
     enum rc rc = RC_OK;
     if (lander->state > LANDER_LOCK)
         rc = dirty_lock(&table, rule_name(lander), token(lander), LOCK_TTL_MS, false, err);
     task_wait_until(task, now_ns(lander) + LOCK_TTL_MS / 3 * NS_A_MS);
     if (rc != RC_COLD)
         rc = RC_WAIT; /* lost, or not renewed: versions keep what lands right */
-    return landing__leave(landing, rc);
+    return run_end(&run, rc);
 }
 
 static void renew_done(struct task *task, enum rc rc, const struct err *err)
@@ -375,6 +391,7 @@ static void pass_end(struct lander *lander)
         lander->away = false;
     if (!lander->pass_failed && !lander->pass_held_up) { /* (3) */
         lander->landed_lsn = lander->pass_lsn;
+        lander->landed_start_ns = lander->pass_start_ns;
         lander->status.oldest_ms = rule->marked_since_ms;
     }
     if (lander->pass_rows > 0)
@@ -408,9 +425,9 @@ static enum rc table_next(struct lander *lander)
     return RC_WAIT;
 }
 
-static enum rc step_lock(struct lander *lander, struct err *err)
+static enum rc step_lock(struct lander *lander, const struct run *run, struct err *err)
 {
-    struct dirty_table table = lander__table(lander);
+    struct dirty_table table = lander__table(lander, run);
     bool empty;
     enum rc empty_rc = table_is_empty(&table, &empty, err);
     if (empty_rc != RC_OK || empty)
@@ -433,6 +450,7 @@ static enum rc step_lock(struct lander *lander, struct err *err)
 
 struct retry_step { /* over some entries, in one commit */
     struct lander *lander;
+    struct dirty_table table;
     struct land_rows rows;
     uint64_t next_ms;
     size_t marked;
@@ -442,43 +460,41 @@ static enum rc entry_retry(void *arg, struct bytes entry, struct bytes value, st
 {
     struct retry_step *step = arg;
     struct lander *lander = step->lander;
-    struct dirty_table table = lander__table(lander);
-    uint64_t now_ms = table.ns->kv->now_ms;
+    const struct run *run = &step->table.run;
     struct land_entry parts;
     struct dirty_error error;
     struct err ignored;
-    if (!land_rule_has_entry(lander->rule, entry, &parts) ||
+    if (!land_rule_has_entry(lander->rule, run, entry, &parts) ||
         dirty_error_parse(value, &error, &ignored) != RC_OK)
         return RC_OK;
-    if (!is_due(error.next_ms, now_ms)) {
+    if (!is_due(error.next_ms, run->now_ms)) {
         step->next_ms = error.next_ms < step->next_ms ? error.next_ms : step->next_ms;
         return RC_OK;
     }
     step->marked++;
-    return dirty_mark(&table, entry, error.removed, NULL, err);
+    return dirty_mark(&step->table, entry, error.removed, NULL, err);
 }
 
 /* RC_OK: those were the last. RC_WAIT: there are more behind step->rows.after. */
 static enum rc entries_retry(struct retry_step *step, struct err *err)
 {
-    struct dirty_table table = lander__table(step->lander);
     struct key key;
-    enum rc rc = dirty_open(&table, DIRTY_ERROR, &key, err);
+    enum rc rc = dirty_open(&step->table, DIRTY_ERROR, &key, err);
     if (rc != RC_OK || !key.exists)
         return rc;
     return landing__rows_walk(&step->rows, &key, entry_retry, step, err);
 }
 
 /* Entries that were refused and are due again are marked anew, with this commit's version. */
-static enum rc step_retry(struct lander *lander, struct err *err)
+static enum rc step_retry(struct lander *lander, const struct run *run, struct err *err)
 {
     struct retry *retry = &lander->retry[lander->table];
-    struct kv *kv = lander->rule->landing->kv;
     bool begins = retry->after.len == 0;
-    if (retry->due_ms == UINT64_MAX || !is_due(retry->due_ms, kv->now_ms))
+    if (retry->due_ms == UINT64_MAX || !is_due(retry->due_ms, run->now_ms))
         return lander__step_to(lander, LANDER_SNAPSHOT);
     struct retry_step step = {.lander = lander,
-                              .rows.after = arena_copy(&kv->arena, buf_bytes(&retry->after)),
+                              .table = lander__table(lander, run),
+                              .rows.after = arena_copy(run->arena, buf_bytes(&retry->after)),
                               .next_ms = begins ? UINT64_MAX : retry->next_ms};
     enum rc rc = entries_retry(&step, err);
     if (rc != RC_OK && rc != RC_WAIT)
@@ -497,9 +513,9 @@ static enum rc step_retry(struct lander *lander, struct err *err)
     return lander__step_to(lander, LANDER_SNAPSHOT);
 }
 
-static enum rc step_snapshot(struct lander *lander, struct err *err)
+static enum rc step_snapshot(struct lander *lander, const struct run *run, struct err *err)
 {
-    struct dirty_table table = lander__table(lander);
+    struct dirty_table table = lander__table(lander, run);
     bool has, left;
     enum rc rc = dirty_snapshot(&table, &has, &left, err);
     if (rc != RC_OK)
@@ -515,11 +531,48 @@ static enum rc step_snapshot(struct lander *lander, struct err *err)
     return lander__step_to(lander, has ? LANDER_READ : LANDER_UNLOCK);
 }
 
-static enum rc step_unlock(struct lander *lander, struct err *err)
+static enum rc step_unlock(struct lander *lander, const struct run *run, struct err *err)
 {
-    struct dirty_table table = lander__table(lander);
+    struct dirty_table table = lander__table(lander, run);
     enum rc rc = dirty_unlock(&table, rule_name(lander), token(lander), err);
     return rc == RC_OK || rc == RC_BUSY ? table_next(lander) : rc;
+}
+
+static void work_greet(struct work *work, struct shape_db *db)
+{
+    struct lander *lander = (struct lander *)((char *)work - offsetof(struct lander, work));
+    lander->work_err.text[0] = 0;
+    lander->work_rc = shape_ping(db, &lander->work_err);
+}
+
+/* Every pass asks, also one without marks: a database that is away, or is not the one that the rule
+ * has landed in, is told of before somebody relies on it. Who empties the store does. */
+static enum rc step_greet(struct lander *lander, const struct run *run, struct err *err)
+{
+    if (!lander->asked) {
+        lander->asked = true;
+        lander->work_start_ns = now_ns(lander);
+        lander->work.run = work_greet;
+        lander->work.task = &lander->task;
+        worker_give(lander->worker, &lander->work);
+    }
+    if (!work_is_done(lander->worker, &lander->work)) {
+        task_wait_event(&lander->task);
+        return RC_WAIT;
+    }
+    lander->asked = false;
+    if (lander->work_rc != RC_OK) {
+        lander->pass_failed = true;
+        away_note(lander);
+        pass_end(lander);
+        return RC_WAIT;
+    }
+    enum rc rc = landing__sink_note(lander->rule, run, err);
+    if (rc != RC_OK)
+        return rc;
+    answer_note(lander);
+    presence_answered(lander->rule, lander->work_start_ns);
+    return lander__step_to(lander, LANDER_LOCK);
 }
 
 static enum rc step_sleep(struct lander *lander, struct store *store)
@@ -546,32 +599,36 @@ static enum rc step_sleep(struct lander *lander, struct store *store)
         lander->renew_started = true;
         task_start(rule->landing->options.tasks, &lander->renew);
     }
-    return lander__step_to(lander, LANDER_LOCK);
+    bool is_greeted = lander->greeted;
+    lander->greeted = false;
+    return lander__step_to(lander, is_greeted ? LANDER_LOCK : LANDER_GREET);
 }
 
 /* ---- the task ---- */
 
-static enum rc step(struct lander *lander, struct store *store, struct err *err)
+static enum rc step(struct lander *lander, const struct run *run, struct err *err)
 {
     switch (lander->state) {
     case LANDER_SLEEP:
-        return step_sleep(lander, store);
+        return step_sleep(lander, run->kv->store);
+    case LANDER_GREET:
+        return step_greet(lander, run, err);
     case LANDER_LOCK:
-        return step_lock(lander, err);
+        return step_lock(lander, run, err);
     case LANDER_RETRY:
-        return step_retry(lander, err);
+        return step_retry(lander, run, err);
     case LANDER_SNAPSHOT:
-        return step_snapshot(lander, err);
+        return step_snapshot(lander, run, err);
     case LANDER_READ:
-        return lander__read(lander, err);
+        return lander__read(lander, run, err);
     case LANDER_DURABLE:
-        return step_durable(lander, store);
+        return step_durable(lander, run->kv->store, err);
     case LANDER_WORK:
         return step_work(lander);
     case LANDER_NOTE:
-        return step_note(lander, err);
+        return step_note(lander, run, err);
     case LANDER_UNLOCK:
-        return step_unlock(lander, err);
+        return step_unlock(lander, run, err);
     }
     return RC_OK;
 }
@@ -579,9 +636,11 @@ static enum rc step(struct lander *lander, struct store *store, struct err *err)
 static enum rc job_run(struct task *task, struct store *store, struct err *err)
 {
     struct lander *lander = (struct lander *)task;
+    struct run run;
+    (void)store;
     lander->asleep = false;
-    landing__enter(lander->rule->landing);
-    return landing__leave(lander->rule->landing, step(lander, store, err));
+    lander_run_begin(lander, &run);
+    return run_end(&run, step(lander, &run, err));
 }
 
 /* Only errors end it: the store could not read or write. What was done in this turn is undone. */
@@ -589,8 +648,9 @@ static void job_done(struct task *task, enum rc rc, const struct err *err)
 {
     struct lander *lander = (struct lander *)task;
     struct tasks *tasks = lander->rule->landing->options.tasks;
-    log_warn("landing: rule %s: %s", lander->rule->spec->name,
-             err->text[0] ? err->text : rc_text(rc));
+    if (strcmp(lander->trouble.text, err->text) != 0) /* else it is in the log already */
+        log_warn("landing: rule %s: %s", lander->rule->spec->name,
+                 err->text[0] ? err->text : rc_text(rc));
     lander->trouble = *err;
     lander->status.failures++;
     lander->state = LANDER_SLEEP;
@@ -605,7 +665,7 @@ static void job_done(struct task *task, enum rc rc, const struct err *err)
 enum rc lander_new(struct land_rule *rule, struct lander **ret_lander, struct err *err)
 {
     struct worker *worker;
-    enum rc rc = worker_new(rule->spec, &worker, err);
+    enum rc rc = worker_new(rule->spec, &rule->identity, &worker, err);
     if (rc != RC_OK)
         return rc;
     struct lander *lander = mem_zalloc(sizeof *lander);
@@ -618,14 +678,17 @@ enum rc lander_new(struct land_rule *rule, struct lander **ret_lander, struct er
         buf_init(&lander->retry[i].after, STORE_SUFFIX_BYTES_MAX);
     lander->task.run = job_run;
     lander->task.done = job_done;
-    lander->task.flags = TASK_JOB | TASK_DELETES;
+    lander->task.flags = TASK_JOB | TASK_WRITES | TASK_DELETES;
     lander->renew.run = renew_run;
     lander->renew.done = renew_done;
-    lander->renew.flags = TASK_JOB | TASK_DELETES;
-    if (rule->landing->settled)
-        lander_start(lander);
+    lander->renew.flags = TASK_JOB | TASK_WRITES | TASK_DELETES;
     *ret_lander = lander;
     return RC_OK;
+}
+
+void lander_greeted(struct lander *lander)
+{
+    lander->greeted = true;
 }
 
 void lander_start(struct lander *lander)
@@ -659,9 +722,12 @@ void lander_free(struct lander *lander)
     mem_free(lander);
 }
 
-void lander_kick(struct lander *lander, uint64_t lsn)
+void lander_kick(struct lander *lander, uint64_t lsn, uint64_t since_ns)
 {
-    if (lander->state != LANDER_SLEEP && !lander->pass_failed && lander->pass_lsn >= lsn)
+    if (lander->state != LANDER_SLEEP && !lander->pass_failed && lander->pass_lsn >= lsn &&
+        lander->pass_start_ns >= since_ns)
+        return;
+    if (since_ns > 0 && lander_is_through(lander, lsn, since_ns))
         return;
     lander->kicked = true;
     if (!lander->asleep)
@@ -677,21 +743,21 @@ void lander_retry(struct lander *lander)
         lander->retry[i].due_ms = 0;
         buf_cut(&lander->retry[i].after, 0);
     }
-    lander_kick(lander, UINT64_MAX);
+    lander_kick(lander, UINT64_MAX, 0);
 }
 
 void lander_marked(struct lander *lander)
 {
     bool many = lander->rule->marks >= MANY_MARKS_BATCHES * (uint64_t)lander->rule->spec->batch;
     if (many && lander->asleep && !lander->away)
-        lander_kick(lander, UINT64_MAX);
+        lander_kick(lander, UINT64_MAX, 0);
 }
 
 /* ---- for people ---- */
 
-bool lander_is_through(const struct lander *lander, uint64_t lsn)
+bool lander_is_through(const struct lander *lander, uint64_t lsn, uint64_t since_ns)
 {
-    return lander->landed_lsn >= lsn;
+    return lander->landed_lsn >= lsn && lander->landed_start_ns >= since_ns;
 }
 
 const char *lander_trouble(const struct lander *lander)

@@ -1,10 +1,14 @@
+// SPDX-License-Identifier: Apache-2.0
 /* lander_int.h - what lander.c and lander_read.c share: a rule's lander. */
 #pragma once
 
 #include "landing/landing_int.h"
 
+enum { MANY_MARKS_BATCHES = 10 }; /* so many marks do not wait for the delay */
+
 enum lander_state {
     LANDER_SLEEP,
+    LANDER_GREET,
     LANDER_LOCK,
     LANDER_RETRY,
     LANDER_SNAPSHOT,
@@ -30,6 +34,8 @@ struct lander {
     struct worker *worker;
     enum lander_state state;
     bool asleep, kicked;
+    bool asked;   /* the database, in this pass */
+    bool greeted; /* before the first pass, by who made the rule */
     bool renew_wanted, renew_started;
     uint64_t due_ns;
     uint32_t table;
@@ -45,6 +51,7 @@ struct lander {
     enum dirty_part source;
     struct buf cursor;       /* the last entry that was looked at */
     bool table_too;          /* the snapshot is an old one, or holds entries of other rules */
+    uint64_t newer_left;     /* marks that are newer than the pass and still taken from the table */
     uint64_t snapshots_seen; /* of the table, when the walk through it began */
     bool at_end;
     /* a large owner that is landed in several batches */
@@ -58,17 +65,18 @@ struct lander {
     struct err work_err;
     struct shape_stats work_stats;
     uint64_t work_ns;
+    uint64_t work_start_ns; /* when it was given */
     /* results */
-    uint64_t landed_lsn;
+    uint64_t landed_lsn, landed_start_ns; /* of the last pass that went through all tables */
     uint64_t back_off_ms;
     bool away;
     struct err trouble;
     struct land_status status;
 };
 
-static inline struct dirty_table lander__table(const struct lander *lander)
+static inline struct dirty_table lander__table(const struct lander *lander, const struct run *run)
 {
-    return land_rule_table(lander->rule, lander->table);
+    return land_rule_table(lander->rule, run, lander->table);
 }
 /* The next step, in a later turn. */
 static inline enum rc lander__step_to(struct lander *lander, enum lander_state state)
@@ -78,4 +86,4 @@ static inline enum rc lander__step_to(struct lander *lander, enum lander_state s
 }
 
 /* lander_read.c: fills the batch from the cursor on. */
-enum rc lander__read(struct lander *lander, struct err *err) NODISCARD;
+enum rc lander__read(struct lander *lander, const struct run *run, struct err *err) NODISCARD;

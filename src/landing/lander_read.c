@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /* lander_read.c - what a batch holds: everything that is marked of some owners, as it is now. */
 #include "landing/lander_int.h"
 
@@ -71,17 +72,17 @@ static enum rc mark_take(struct lander *lander, struct land_owner *owner, enum d
     return RC_OK;
 }
 
-static enum rc marks_read(struct lander *lander, struct land_owner *owner, enum dirty_part part,
-                          struct bytes owner_part, struct err *err)
+static enum rc marks_read(struct lander *lander, const struct run *run, struct land_owner *owner,
+                          enum dirty_part part, struct bytes owner_part, struct err *err)
 {
     CLEANUP(store_walk_done) struct store_walk walk = {0};
-    struct dirty_table table = lander__table(lander);
+    struct dirty_table table = lander__table(lander, run);
     struct bytes entry, value;
     struct key key;
     enum rc rc = dirty_open(&table, part, &key, err);
     if (rc != RC_OK || !key.exists)
         return rc;
-    store_walk_init(&walk, table.ns->kv->store, key_rows(&key), false);
+    store_walk_init(&walk, run->kv->store, key_rows(&key), false);
     rc = store_walk_seek(&walk, owner_part, err);
     while (rc == RC_OK) {
         rc = store_walk_next(&walk, &entry, &value, err);
@@ -123,7 +124,7 @@ static void field_check(struct lander *lander, const struct land_owner *owner,
 static enum rc values_read(struct lander *lander, struct land_owner *owner, const struct key *key,
                            struct err *err)
 {
-    struct dirty_table table = lander__table(lander);
+    struct dirty_table table = lander__table(lander, key->run);
     struct key errors;
     bool cold = false;
     enum rc rc = dirty_open(&table, DIRTY_ERROR, &errors, err);
@@ -217,7 +218,7 @@ static enum rc owner_whole(struct lander *lander, struct land_owner *owner, cons
                            struct err *err)
 {
     struct land_batch *batch = &lander->batch;
-    struct dirty_table table = lander__table(lander);
+    struct dirty_table table = lander__table(lander, key->run);
     struct bytes rest;
     /* Rows of an earlier part would be older than a newer mark, and swept: start over. */
     if (!lander->expanding || lander->expand_version != owner->owner_version)
@@ -248,8 +249,8 @@ static enum rc owner_whole(struct lander *lander, struct land_owner *owner, cons
 }
 
 /* Everything that is marked of one owner, with its values. */
-static enum rc owner_read(struct lander *lander, const struct land_entry *parts,
-                          struct bytes owner_part, struct err *err)
+static enum rc owner_read(struct lander *lander, const struct run *run,
+                          const struct land_entry *parts, struct bytes owner_part, struct err *err)
 {
     struct land_batch *batch = &lander->batch;
     struct land_owner *owner = land_batch_owner(batch);
@@ -259,19 +260,19 @@ static enum rc owner_read(struct lander *lander, const struct land_entry *parts,
     owner->address = parts->address;
     owner->address.spec = lander->rule->spec;
     owner->table = lander->table;
-    owner->time_ms = (int64_t)lander->rule->ns->kv->now_ms;
+    owner->time_ms = (int64_t)run->now_ms;
     if (!address_key_add(&owner->address, &name))
         return err_set(err, RC_NOMEM, "could not allocate memory for a key");
     owner->key = arena_copy(&batch->arena, buf_bytes(&name));
     enum rc rc = address_of(lander->rule->spec, owner->key, &owner->address, err);
     if (rc == RC_OK)
-        rc = landing__key_find(lander->rule->ns, owner->key, &key, err);
+        rc = landing__key_find(run, owner->key, &key, err);
     if (rc != RC_OK)
         return rc;
     owner->exists = key.exists && key.meta.type == TYPE_HASH;
-    rc = marks_read(lander, owner, DIRTY_SAVING, owner_part, err);
+    rc = marks_read(lander, run, owner, DIRTY_SAVING, owner_part, err);
     if (rc == RC_OK)
-        rc = marks_read(lander, owner, DIRTY_MARKED, owner_part, err);
+        rc = marks_read(lander, run, owner, DIRTY_MARKED, owner_part, err);
     if (rc == RC_OK)
         rc = values_read(lander, owner, &key, err);
     if (rc == RC_OK && owner->owner_version > 0)
@@ -302,32 +303,47 @@ static void batch_cut(struct land_batch *batch, size_t owner_count)
     }
 }
 
-struct read_state {        /* of one step */
+struct read_state { /* of one step */
+    const struct run *run;
     struct buf owner_part; /* entries that begin like this have been looked at */
     bool has_owner;
     bool cold;
     size_t before; /* fields in the batch when the step began */
 };
 
-/* Another rule's entry, or one that is too new for this pass. */
-static bool is_skipped(struct lander *lander, struct bytes entry, struct bytes value,
-                       struct land_entry *ret_parts)
+/* The table grows while it is walked, and a writer who is faster than the database must not keep
+ * the walk from its end. But a mark that is newer than the pass may stand for an older change of
+ * the same field, which the pass has to land. So newer ones are taken, as many as there were marks
+ * when the walk began and some; the others wait for the next pass. */
+static bool is_too_new(struct lander *lander, struct bytes value)
 {
     bool removed;
     uint64_t version;
-    if (!land_rule_has_entry(lander->rule, entry, ret_parts)) {
+    if (lander->source != DIRTY_MARKED || !dirty_mark_parse(value, &removed, &version) ||
+        version <= lander->pass_lsn)
+        return false;
+    if (lander->newer_left == 0)
+        return true;
+    lander->newer_left--;
+    return false;
+}
+
+/* Another rule's entry, or one that is too new for this pass. */
+static bool is_skipped(struct lander *lander, const struct run *run, struct bytes entry,
+                       struct bytes value, struct land_entry *ret_parts)
+{
+    if (!land_rule_has_entry(lander->rule, run, entry, ret_parts)) {
         lander->table_too = lander->table_too || lander->source == DIRTY_SAVING;
         return true;
     }
-    return lander->source == DIRTY_MARKED && dirty_mark_parse(value, &removed, &version) &&
-           version > lander->pass_lsn;
+    return is_too_new(lander, value);
 }
 
 static enum rc entry_read(struct lander *lander, struct read_state *state, struct bytes entry,
                           struct bytes value, struct err *err)
 {
     struct land_entry parts;
-    if (is_skipped(lander, entry, value, &parts)) {
+    if (is_skipped(lander, state->run, entry, value, &parts)) {
         lander->expanding =
             false; /* what was being expanded has changed, and waits with its mark */
         return RC_OK;
@@ -338,7 +354,7 @@ static enum rc entry_read(struct lander *lander, struct read_state *state, struc
         return err_set(err, RC_NOMEM, "could not allocate memory for an entry");
     state->has_owner = true;
     size_t owners = lander->batch.owner_count;
-    enum rc rc = owner_read(lander, &parts, buf_bytes(&state->owner_part), err);
+    enum rc rc = owner_read(lander, state->run, &parts, buf_bytes(&state->owner_part), err);
     if (rc == RC_COLD || rc == RC_INVALID || rc == RC_CORRUPT)
         batch_cut(&lander->batch, owners);
     if (rc == RC_INVALID || rc == RC_CORRUPT) {
@@ -360,7 +376,7 @@ static enum rc entries_read(struct lander *lander, struct read_state *state, str
                             struct err *err)
 {
     CLEANUP(store_walk_done) struct store_walk walk = {0};
-    struct dirty_table table = lander__table(lander);
+    struct dirty_table table = lander__table(lander, state->run);
     struct bytes entry, value;
     struct key key;
     enum rc rc = dirty_open(&table, lander->source, &key, err);
@@ -368,7 +384,9 @@ static enum rc entries_read(struct lander *lander, struct read_state *state, str
         return rc;
     if (!key.exists)
         return RC_NOT_FOUND;
-    store_walk_init(&walk, table.ns->kv->store, key_rows(&key), false);
+    if (cursor->len == 0)
+        lander->newer_left = key.meta.count + MANY_MARKS_BATCHES * lander->rule->spec->batch;
+    store_walk_init(&walk, state->run->kv->store, key_rows(&key), false);
     rc = store_walk_seek(&walk, buf_bytes(cursor), err);
     while (rc == RC_OK) {
         rc = store_walk_next(&walk, &entry, &value, err);
@@ -393,12 +411,13 @@ static enum rc entries_read(struct lander *lander, struct read_state *state, str
     return rc;
 }
 
-enum rc lander__read(struct lander *lander, struct err *err)
+enum rc lander__read(struct lander *lander, const struct run *run, struct err *err)
 {
     CLEANUP(buf_done) struct buf cursor;
-    struct read_state state = {.before = lander->batch.field_count};
+    struct read_state state = {.run = run, .before = lander->batch.field_count};
     size_t owners = lander->batch.owner_count;
     bool expanding = lander->expanding;
+    uint64_t newer_left = lander->newer_left;
     buf_init(&cursor, STORE_SUFFIX_BYTES_MAX);
     buf_init(&state.owner_part, STORE_SUFFIX_BYTES_MAX);
     enum rc rc = RC_NOMEM;
@@ -410,6 +429,7 @@ enum rc lander__read(struct lander *lander, struct err *err)
     if (rc != RC_OK && rc != RC_NOT_FOUND) {
         batch_cut(&lander->batch, owners);
         lander->expanding = expanding;
+        lander->newer_left = newer_left;
         return rc;
     }
     lander->at_end = rc == RC_NOT_FOUND;

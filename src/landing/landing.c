@@ -1,8 +1,13 @@
+// SPDX-License-Identifier: Apache-2.0
+/* landing.c - the hooks of landing: whose rule a key is, what a change marks, what is missing. */
 #include "landing/landing.h"
+
+#include <stdio.h>
 
 #include "base/log.h"
 #include "base/mem.h"
 #include "landing/landing_int.h"
+#include "landing/place.h"
 #include "types/hash.h"
 
 #include "base/banned.h"
@@ -10,22 +15,6 @@
 enum { PAIR_BYTES_MAX = 1024 };
 
 /* ---- jobs ---- */
-
-void landing__enter(struct landing *landing)
-{
-    kv_begin(landing->kv, clock_unix_ms(landing->options.clock));
-    landing->lifting = false;
-    if (landing->options.enter)
-        landing->options.enter(landing->options.arg);
-}
-
-enum rc landing__leave(struct landing *landing, enum rc rc)
-{
-    landing->lifting = true;
-    if (landing->options.leave)
-        landing->options.leave(landing->options.arg, rc == RC_WAIT ? RC_OK : rc);
-    return rc;
-}
 
 uint64_t landing__future_lsn(const struct landing *landing)
 {
@@ -35,18 +24,11 @@ uint64_t landing__future_lsn(const struct landing *landing)
     return last > day_ahead ? last : day_ahead;
 }
 
-bool landing_lifting(struct landing *landing, bool lifting)
+enum rc landing__key_find(const struct run *run, struct bytes name, struct key *ret_key,
+                          struct err *err)
 {
-    bool before = landing->lifting;
-    landing->lifting = lifting;
-    return before;
-}
-
-enum rc landing__key_find(struct ns *ns, struct bytes name, struct key *ret_key, struct err *err)
-{
-    bool landed = dirty_hooks_off(ns);
-    enum rc rc = key_write(ns, name, KEY_ANY, ret_key, err);
-    ns->landed = landed;
+    ASSERT(run->flags & RUN_UNGUARDED);
+    enum rc rc = key_write(run, name, KEY_ANY, ret_key, err);
     /* What is dead and was not landed is alive: see dead_look(). */
     if (rc == RC_OK && ret_key->dead) {
         ret_key->exists = true;
@@ -59,9 +41,8 @@ enum rc landing__rows_walk(struct land_rows *rows, const struct key *key, land_r
                            void *arg, struct err *err)
 {
     CLEANUP(store_walk_done) struct store_walk walk = {0};
-    struct kv *kv = key->ns->kv;
     struct bytes name, value, first = rows->after;
-    store_walk_init(&walk, kv->store, key_rows(key), false);
+    store_walk_init(&walk, key->run->kv->store, key_rows(key), false);
     enum rc rc = store_walk_seek(&walk, first, err);
     while (rc == RC_OK) {
         if (rows->looked >= LAND_STEP_FIELDS)
@@ -70,7 +51,7 @@ enum rc landing__rows_walk(struct land_rows *rows, const struct key *key, land_r
         if (rc != RC_OK || (first.len > 0 && bytes_eq(name, first)))
             continue;
         rows->looked++;
-        rows->after = arena_copy(&kv->arena, name);
+        rows->after = arena_copy(key->run->arena, name);
         rc = fn(arg, rows->after, value, err);
     }
     return rc == RC_NOT_FOUND ? RC_OK : rc;
@@ -117,9 +98,10 @@ const char *land_rule_sink(const struct land_rule *rule)
     return lander_sink(rule->lander);
 }
 
-struct dirty_table land_rule_table(const struct land_rule *rule, uint32_t table)
+struct dirty_table land_rule_table(const struct land_rule *rule, const struct run *run,
+                                   uint32_t table)
 {
-    return (struct dirty_table){.dirty = &rule->landing->dirty, .ns = rule->ns, .number = table};
+    return dirty_table(&rule->landing->dirty, run, rule->ns, table);
 }
 
 /* Database 0 holds the stored rules. */
@@ -161,6 +143,7 @@ static void rule_destroy(struct land_rule *rule)
     worker_free(rule->lifter);
     lifts_rule_free(rule);
     verifies_rule_free(rule);
+    identity_done(&rule->identity);
     rule_free(rule->spec);
     mem_free(rule);
 }
@@ -180,10 +163,14 @@ static void leaving_free(struct landing *landing, bool wait)
     }
 }
 
-enum rc landing_rule_add(struct landing *landing, struct rule_spec *spec, bool from_config,
-                         struct err *err)
+enum rc landing__rule_new(struct landing *landing, struct rule_spec *spec, bool from_config,
+                          struct land_rule **ret_rule, struct err *err)
 {
-    enum rc rc = landing__rule_check(landing, spec, err);
+    enum rc rc = place_resolve(landing->dir, spec, err);
+    if (rc == RC_OK && from_config) /* clients may do less still */
+        rc = place_check_own(landing->dir, spec, err);
+    if (rc == RC_OK)
+        rc = landing__rule_check(landing, spec, err);
     if (rc != RC_OK) {
         rule_free(spec);
         return rc;
@@ -193,20 +180,49 @@ enum rc landing_rule_add(struct landing *landing, struct rule_spec *spec, bool f
     rule->spec = spec;
     rule->ns = kv_ns(landing->kv, spec->db);
     rule->from_config = from_config;
-    rc = worker_new(spec, &rule->lifter, err);
+    identity_init(&rule->identity, spec->name);
+    presence_init(rule);
+    rc = worker_new(spec, &rule->identity, &rule->lifter, err);
     if (rc == RC_OK)
         rc = lander_new(rule, &rule->lander, err);
-    if (rc != RC_OK) {
+    if (rc == RC_OK)
+        *ret_rule = rule;
+    else
         rule_destroy(rule);
-        return rc;
-    }
+    return rc;
+}
+
+void landing__rule_begin(struct land_rule *rule)
+{
+    struct landing *landing = rule->landing;
     struct land_rule **last = &landing->rules;
     while (*last)
         last = &(*last)->next;
     *last = rule;
+    lifts_forget_absence(landing); /* it was another database that did not have something */
     landed_update(landing);
-    watch_start(landing);
-    return RC_OK;
+    counter_start(landing);
+    if (landing->settled)
+        lander_start(rule->lander);
+}
+
+void landing__rule_leave(struct land_rule *rule)
+{
+    lander_stop(rule->lander);
+    worker_stop(rule->lifter);
+    presence_end(rule);
+    rule->next = rule->landing->leaving;
+    rule->landing->leaving = rule;
+}
+
+enum rc landing_rule_add(struct landing *landing, struct rule_spec *spec, bool from_config,
+                         struct err *err)
+{
+    struct land_rule *rule;
+    enum rc rc = landing__rule_new(landing, spec, from_config, &rule, err);
+    if (rc == RC_OK)
+        landing__rule_begin(rule);
+    return rc;
 }
 
 static void memo_forget(struct landing *landing)
@@ -237,45 +253,84 @@ void landing_rule_delete(struct land_rule *rule)
     *at = rule->next;
     pairs_forget(landing, rule);
     memo_forget(landing);
-    lander_stop(rule->lander);
-    worker_stop(rule->lifter);
+    landing__rule_leave(rule);
     lifts_rule_gone(rule);
     verifies_rule_gone(rule);
-    rule->next = landing->leaving;
-    landing->leaving = rule;
     landed_update(landing);
     landing__waiters_wake(&landing->pass_waiters); /* some may have waited for this one */
 }
 
 /* ---- stored rules ---- */
 
-enum rc landing_rule_store(struct landing *landing, const struct rule_spec *spec, struct err *err)
+/* Where they are: no hook is asked. */
+static struct run rules_run(const struct run *run)
 {
-    struct ns *ns = kv_ns(landing->kv, 0);
-    const struct bytes pair[2] = {bytes_of(spec->name, strlen(spec->name)), spec->text};
-    bool landed = dirty_hooks_off(ns);
-    enum rc rc = hash_set(ns, BYTES(LAND_RULES_KEY), pair, 1, NULL, err);
-    ns->landed = landed;
-    return rc;
+    return run_with(run, kv_ns(run->kv, 0), RUN_UNGUARDED);
 }
 
-enum rc landing_rule_unstore(struct landing *landing, struct bytes name, struct err *err)
+static enum rc text_store(const struct land_rule *rule, const struct run *run, struct bytes text,
+                          struct err *err)
 {
-    struct ns *ns = kv_ns(landing->kv, 0);
-    bool landed = dirty_hooks_off(ns);
-    enum rc rc = hash_delete(ns, BYTES(LAND_RULES_KEY), &name, 1, NULL, err);
-    ns->landed = landed;
-    return rc;
+    const struct run own = rules_run(run);
+    const struct bytes pair[2] = {bytes_of(rule->spec->name, strlen(rule->spec->name)), text};
+    return hash_set(&own, BYTES(LAND_RULES_KEY), pair, 1, NULL, err);
+}
+
+enum rc landing_rule_store(const struct land_rule *rule, const struct run *run, struct err *err)
+{
+    CLEANUP(buf_done) struct buf text;
+    buf_init(&text, STORE_SUFFIX_BYTES_MAX);
+    enum rc rc = place_text(rule->landing->dir, rule->spec, &text, err);
+    return rc == RC_OK ? text_store(rule, run, buf_bytes(&text), err) : rc;
+}
+
+/* A build before kept paths as they were given. One whose whole path cannot be a word of a rule (it
+ * has a blank) is kept so: it has worked, and goes on. */
+enum rc landing__rule_restore(struct land_rule *rule, const struct run *run, struct err *err)
+{
+    enum rc rc = landing_rule_store(rule, run, err);
+    if (rc != RC_INVALID)
+        return rc;
+    if (!rule->is_kept_as_given)
+        log_warn("landing: rule %s is kept as it was given, and needs the same working directory: "
+                 "%s",
+                 rule->spec->name, err->text);
+    rule->is_kept_as_given = true;
+    return text_store(rule, run, rule->spec->text, err);
+}
+
+enum rc landing_rule_unstore(struct land_rule *rule, const struct run *run, struct err *err)
+{
+    const struct run own = rules_run(run);
+    const struct bytes name = bytes_of(rule->spec->name, strlen(rule->spec->name));
+    enum rc rc = hash_delete(&own, BYTES(LAND_RULES_KEY), &name, 1, NULL, err);
+    return rc == RC_OK ? landing__sink_forget(rule, run, err) : rc;
+}
+
+static void start_done(struct task *task, enum rc rc, const struct err *err)
+{
+    struct land_start *start = (struct land_start *)task;
+    start->over = true;
+    start->rc = rc;
+    start->err = *err;
+}
+
+enum rc landing__start_run(struct landing *landing, struct land_start *start, struct err *err)
+{
+    start->task.done = start_done;
+    task_start(landing->options.tasks, &start->task);
+    while (!start->over)
+        tasks_turn(landing->options.tasks);
+    if (start->rc != RC_OK)
+        *err = start->err;
+    return start->rc;
 }
 
 struct rules_job {
-    struct task task;
+    struct land_start start;
     struct landing *landing;
     struct rule_spec **spec;
     size_t count;
-    bool over;
-    enum rc rc;
-    struct err err;
 };
 
 static void specs_free(struct rules_job *job)
@@ -287,15 +342,13 @@ static void specs_free(struct rules_job *job)
     job->count = 0;
 }
 
-static enum rc rules_run(struct task *task, struct store *store, struct err *err)
+static enum rc specs_read(struct rules_job *job, const struct run *run, struct err *err)
 {
-    struct rules_job *job = (struct rules_job *)task;
     CLEANUP(store_walk_done) struct store_walk walk = {0};
     struct bytes name, text;
     struct key key;
     specs_free(job);
-    kv_begin(job->landing->kv, clock_unix_ms(job->landing->options.clock));
-    enum rc rc = landing__key_find(kv_ns(job->landing->kv, 0), BYTES(LAND_RULES_KEY), &key, err);
+    enum rc rc = landing__key_find(run, BYTES(LAND_RULES_KEY), &key, err);
     if (rc != RC_OK || !key.exists)
         return rc;
     if (key.meta.type != TYPE_HASH) {
@@ -303,7 +356,7 @@ static enum rc rules_run(struct task *task, struct store *store, struct err *err
             log_warn("landing: " LAND_RULES_KEY " is no hash: there are no rules in it");
         return RC_OK;
     }
-    store_walk_init(&walk, store, key_rows(&key), false);
+    store_walk_init(&walk, run->kv->store, key_rows(&key), false);
     while ((rc = store_walk_next(&walk, &name, &text, err)) == RC_OK) {
         struct rule_spec *spec;
         /* As long as there is no rule any client can write there; that must not keep us down. */
@@ -318,25 +371,21 @@ static enum rc rules_run(struct task *task, struct store *store, struct err *err
     return rc == RC_NOT_FOUND ? RC_OK : rc;
 }
 
-static void rules_done(struct task *task, enum rc rc, const struct err *err)
+static enum rc rules_load_run(struct task *task, struct store *store, struct err *err)
 {
     struct rules_job *job = (struct rules_job *)task;
-    job->over = true;
-    job->rc = rc;
-    job->err = *err;
+    struct kv *kv = job->landing->kv;
+    struct run run;
+    (void)store;
+    run_begin(&run, kv, kv_ns(kv, 0), RUN_NO_LIFT | RUN_UNGUARDED);
+    return run_end(&run, specs_read(job, &run, err));
 }
 
 enum rc landing_rules_load(struct landing *landing, struct err *err)
 {
     struct rules_job job = {.landing = landing};
-    job.task.run = rules_run;
-    job.task.done = rules_done;
-    task_start(landing->options.tasks, &job.task);
-    while (!job.over)
-        tasks_turn(landing->options.tasks);
-    enum rc rc = job.rc;
-    if (rc != RC_OK)
-        *err = job.err;
+    job.start.task.run = rules_load_run;
+    enum rc rc = landing__start_run(landing, &job.start, err);
     for (size_t i = 0; rc == RC_OK && i < job.count; i++) {
         struct rule_spec *spec = job.spec[i];
         job.spec[i] = NULL;
@@ -346,21 +395,27 @@ enum rc landing_rules_load(struct landing *landing, struct err *err)
             rule_free(spec);
             continue;
         }
+        bool is_rewritten = passwords_move(landing, &spec);
+        spec->is_stored = true;
         rc = landing_rule_add(landing, spec, false, err);
+        if (rc == RC_OK && is_rewritten)
+            landing_rule(landing, bytes_of(spec->name, strlen(spec->name)))->is_rewritten = true;
     }
     specs_free(&job);
+    if (rc == RC_OK)
+        rc = landing__sinks_load(landing, err);
     return rc == RC_OK ? landing__settle(landing, err) : rc;
 }
 
 /* ---- entries ---- */
 
-bool land_rule_has_entry(const struct land_rule *rule, struct bytes entry,
+bool land_rule_has_entry(const struct land_rule *rule, const struct run *run, struct bytes entry,
                          struct land_entry *ret_entry)
 {
     struct landing *landing = rule->landing;
     struct err err;
     struct bytes name = bytes_of(rule->spec->name, strlen(rule->spec->name));
-    if (entry_parse(entry, &landing->kv->arena, ret_entry, &err) != RC_OK ||
+    if (entry_parse(entry, run->arena, ret_entry, &err) != RC_OK ||
         ret_entry->shape != rule->spec->shape)
         return false;
     if (ret_entry->shape == LAND_COLUMNS)
@@ -405,10 +460,9 @@ static void pair_remember(const struct land_rule *rule, struct bytes pair)
 
 /* A table belongs to the first pair that used it: refused at the write, not when it lands. Names
  * are folded: Game_eu and game_eu are one table for SQLite, and for MySQL on some systems. */
-static enum rc pair_claim(const struct land_rule *rule, const struct address *address,
-                          bool *ret_known, struct err *err)
+static enum rc pair_claim(const struct land_rule *rule, const struct run *run,
+                          const struct address *address, bool *ret_known, struct err *err)
 {
-    struct ns *ns = rule->ns;
     uint8_t pair[PAIR_BYTES_MAX], field[PAIR_BYTES_MAX];
     size_t app = address->app.len, region = address->region.len, name = strlen(rule->spec->name);
     ASSERT(app + region + name + 2 <= PAIR_BYTES_MAX); /* address_of() bounds them */
@@ -425,17 +479,16 @@ static enum rc pair_claim(const struct land_rule *rule, const struct address *ad
     field[name + 1 + app] = '_';
     sink_fold_name(field + name + 1, wanted.len);
     const struct bytes set[2] = {bytes_of(field, name + 1 + wanted.len), wanted};
-    bool landed = dirty_hooks_off(ns);
-    enum rc rc = hash_get(ns, BYTES(LAND_TABLES_KEY), set[0], &value, err);
+    const struct run own = landing__rule_run(rule, run);
+    enum rc rc = hash_get(&own, BYTES(LAND_TABLES_KEY), set[0], &value, err);
     if (rc == RC_NOT_FOUND)
-        rc = hash_set(ns, BYTES(LAND_TABLES_KEY), set, 1, NULL, err);
+        rc = hash_set(&own, BYTES(LAND_TABLES_KEY), set, 1, NULL, err);
     else if (rc == RC_OK && bytes_eq(value, wanted))
         pair_remember(rule, wanted); /* only what was read: a put may be taken back */
     else if (rc == RC_OK)
         rc = err_set(err, RC_INVALID, "the table %.*s belongs to the app and region %.*s",
                      (int)wanted.len, (const char *)field + name + 1, (int)value.len,
                      (const char *)value.ptr);
-    ns->landed = landed;
     return rc;
 }
 
@@ -472,8 +525,8 @@ static enum rc memo_get(struct land_rule *rule, struct bytes key, struct owner_m
 }
 
 /* field empty: the owner. */
-static enum rc mark(struct land_rule *rule, struct bytes key, struct bytes field, bool removed,
-                    struct err *err)
+static enum rc mark(struct land_rule *rule, const struct run *run, struct bytes key,
+                    struct bytes field, bool removed, struct err *err)
 {
     struct landing *landing = rule->landing;
     struct owner_memo *memo;
@@ -482,27 +535,28 @@ static enum rc mark(struct land_rule *rule, struct bytes key, struct bytes field
     if (rc == RC_OK && field.len > 0)
         rc = address_check_field(&memo->address, field, err);
     if (rc == RC_OK && !memo->pair_is_known)
-        rc = pair_claim(rule, &memo->address, &memo->pair_is_known, err);
+        rc = pair_claim(rule, run, &memo->address, &memo->pair_is_known, err);
     if (rc != RC_OK)
         return rc;
     buf_cut(&memo->entry, memo->owner_len);
     if (!address_field_add(&memo->address, field, &memo->entry))
         return err_set(err, RC_NOMEM, "could not allocate memory for an entry");
-    struct dirty_table table = land_rule_table(rule, memo->table);
+    struct dirty_table table = land_rule_table(rule, run, memo->table);
     verifies_marked(landing, rule, key);
     rc = dirty_mark(&table, buf_bytes(&memo->entry), removed, &is_new, err);
     if (rc == RC_OK && is_new) { /* hints: the commit may still be taken back */
         if (rule->marked_since_ms == 0)
-            rule->marked_since_ms = landing->kv->now_ms;
+            rule->marked_since_ms = run->now_ms;
         rule->marks++;
         lander_marked(rule->lander);
     }
     return rc;
 }
 
-enum rc land_mark(struct land_rule *rule, struct bytes key, struct bytes field, struct err *err)
+enum rc land_mark(struct land_rule *rule, const struct run *run, struct bytes key,
+                  struct bytes field, struct err *err)
 {
-    return mark(rule, key, field, false, err);
+    return mark(rule, run, key, field, false, err);
 }
 
 /* ---- hooks ---- */
@@ -519,7 +573,8 @@ static enum rc owner_is_marked(const struct land_rule *rule, const struct key *k
     struct landing *landing = rule->landing;
     struct address address;
     struct err ignored;
-    struct dirty_table table = land_rule_table(rule, address_table(rule->spec, key->name));
+    struct dirty_table table =
+        land_rule_table(rule, key->run, address_table(rule->spec, key->name));
     *ret_marked = false;
     if (address_of(rule->spec, key->name, &address, &ignored) != RC_OK)
         return RC_OK;
@@ -531,21 +586,30 @@ static enum rc owner_is_marked(const struct land_rule *rule, const struct key *k
                : dirty_find(&table, owner, ret_marked, NULL, err);
 }
 
-/* A deadline is the end of the local copy. With marks it has to wait; without, it is as if nothing
- * were here. Who saves or copies the key takes the deadline along: it must not be one that is over.
- */
-static enum rc dead_look(const struct land_rule *rule, struct key *key, struct err *err)
+/* A deadline is the end of the local copy. With marks it has to wait, and if the database is gone,
+ * or may be: there may be no other copy. Otherwise it is as if nothing were here. A client that
+ * reads finds out by its lift. One that writes a part, and a job, do not ask: to them the copy is
+ * alive. Who saves or copies the key takes the deadline along: it must not be one that is over. */
+static enum rc dead_look(struct land_rule *rule, struct key *key, enum land_need need,
+                         struct err *err)
 {
     bool marked;
     if (rule->spec->expire_delete)
         return RC_OK;
     enum rc rc = owner_is_marked(rule, key, true, &marked, err);
-    if (rc == RC_OK && marked) {
-        key->dead = false;
-        key->exists = true;
-        key->meta.expire_ms = key->ns->kv->now_ms + KEY_OUTLIVE_MS;
+    if (rc != RC_OK)
+        return rc;
+    if (!marked && !land_rule_is_missing(rule)) {
+        bool lifts = !(key->run->flags & RUN_NO_LIFT) && need != LAND_NEED_TO_WRITE;
+        if (lifts || presence_since_deadline(rule, key->run, key->meta.expire_ms))
+            return RC_OK;
+        if (need == LAND_NEED_TO_SWEEP && presence_is_near(rule))
+            return RC_WAIT;
     }
-    return rc;
+    key->dead = false;
+    key->exists = true;
+    key->meta.expire_ms = key->run->now_ms + KEY_OUTLIVE_MS;
+    return RC_OK;
 }
 
 /* Landing's own keys can be read, but for the rules: their URLs may hold passwords, and LAND.RULE
@@ -558,9 +622,10 @@ static enum rc own_found(struct key *key)
     return RC_OK;
 }
 
-static enum rc hook_found(void *arg, struct key *key, bool whole, struct err *err)
+static enum rc hook_found(void *arg, struct key *key, enum land_need need, struct err *err)
 {
     struct landing *landing = arg;
+    bool whole = need == LAND_NEED_ALL;
     struct land_rule *rule = landing->memo.rule;
     if (!memo_has(&landing->memo, key->ns, key->name)) {
         if (landing__is_own(key->name))
@@ -571,11 +636,11 @@ static enum rc hook_found(void *arg, struct key *key, bool whole, struct err *er
         return RC_OK;
     key->rule = rule;
     key->is_copy = !rule->spec->expire_delete;
-    enum rc rc = key->dead ? dead_look(rule, key, err) : RC_OK;
+    enum rc rc = key->dead ? dead_look(rule, key, need, err) : RC_OK;
     key->whole = key->whole && key->exists; /* what is over is not complete: it is not here */
     bool is_here = key->exists && (key->whole || key->meta.type != TYPE_HASH);
     rule->hits += key->exists && (is_here || !whole); /* what is missing of it is counted there */
-    if (rc != RC_OK || !whole || is_here || !landing->lifting)
+    if (rc != RC_OK || !whole || is_here || key->run->flags & RUN_NO_LIFT)
         return rc;
     if (key->dead && rule->spec->expire_delete)
         return RC_OK;
@@ -592,7 +657,7 @@ static enum rc hook_field_missing(void *arg, const struct key *key, struct bytes
     struct address address;
     struct err ignored;
     bool marked;
-    if (!landing->lifting || (key->dead && rule->spec->expire_delete))
+    if (key->run->flags & RUN_NO_LIFT || (key->dead && rule->spec->expire_delete))
         return RC_NOT_FOUND;
     enum rc rc = owner_is_marked(rule, key, false, &marked, err);
     if (rc != RC_OK || marked)
@@ -602,7 +667,8 @@ static enum rc hook_field_missing(void *arg, const struct key *key, struct bytes
     buf_cut(&landing->entry, 0);
     if (!address_entry_add(&address, field, &landing->entry))
         return err_set(err, RC_NOMEM, "could not allocate memory for an entry");
-    struct dirty_table table = land_rule_table(rule, address_table(rule->spec, key->name));
+    struct dirty_table table =
+        land_rule_table(rule, key->run, address_table(rule->spec, key->name));
     rc = dirty_find(&table, buf_bytes(&landing->entry), &marked, NULL, err);
     if (rc == RC_OK && !marked)
         rc = lift_need(rule, key, &field, err);
@@ -618,7 +684,7 @@ static enum rc hook_field_change(void *arg, const struct key *key, struct bytes 
     if (field.len == 0) /* would be the owner's mark */
         rc = err_set(err, rc, "a field of a landed key has a name");
     else
-        rc = mark(rule, key->name, field, removed, err);
+        rc = mark(rule, key->run, key->name, field, removed, err);
     return rc == RC_INVALID && removed ? RC_OK : rc; /* it has never landed: it may go */
 }
 
@@ -632,13 +698,14 @@ static enum rc hook_key_change(void *arg, const struct key *key, bool removed, b
         lift_stale(landing, key->ns, key->name);
         return RC_OK;
     }
-    enum rc rc = mark(rule, key->name, BYTES(""), removed, err);
+    enum rc rc = mark(rule, key->run, key->name, BYTES(""), removed, err);
     return rc == RC_INVALID && removed ? RC_OK : rc; /* it has never landed: it may go */
 }
 
-static enum rc hook_flush(void *arg, const struct ns *ns, bool swapped, struct err *err)
+static enum rc hook_flush(void *arg, const struct run *run, bool swapped, struct err *err)
 {
     struct landing *landing = arg;
+    const struct ns *ns = run->ns;
     for (struct land_rule *rule = landing->rules; rule; rule = rule->next) {
         if (rule->ns != ns)
             continue;
@@ -652,6 +719,11 @@ static enum rc hook_flush(void *arg, const struct ns *ns, bool swapped, struct e
                            "database %u has the landing rule %s, which does not say "
                            "\"flush store-only\"",
                            ns->index, rule->spec->name);
+        if (land_rule_is_missing(rule))
+            return err_set(err, RC_INVALID,
+                           "the database of the landing rule %s is missing: what is here may be "
+                           "the only copy",
+                           rule->spec->name);
     }
     for (struct land_rule *rule = landing->rules; rule; rule = rule->next)
         if (swapped && ns->index == 0 && !rule->from_config)
@@ -665,28 +737,32 @@ static enum rc hook_flush(void *arg, const struct ns *ns, bool swapped, struct e
     return RC_OK;
 }
 
-/* Rules are not part of what FLUSHDB removes. */
-static enum rc hook_flushed(void *arg, const struct ns *ns, struct err *err)
+/* Rules, and what is known of their databases, are not part of what FLUSHDB removes. */
+static enum rc hook_flushed(void *arg, const struct run *run, struct err *err)
 {
     struct landing *landing = arg;
+    const struct ns *ns = run->ns;
     enum rc rc = RC_OK;
     if (ns->index < landing->alone_count)
         landing->alone[ns->index] = 0;
-    if (ns->index != 0)
-        return rc;
-    for (struct land_rule *rule = landing->rules; rc == RC_OK && rule; rule = rule->next)
-        if (!rule->from_config)
-            rc = landing_rule_store(landing, rule->spec, err);
+    for (struct land_rule *rule = landing->rules; rc == RC_OK && rule; rule = rule->next) {
+        if (!rule->from_config && ns->index == 0)
+            rc = landing__rule_restore(rule, run, err);
+        if (rc != RC_OK || rule->ns != ns)
+            continue;
+        rule->sink_is_noted = false;
+        rc = landing__sink_note(rule, run, err);
+    }
     return rc;
 }
 
 /* ---- people ---- */
 
-void landing_kick(struct landing *landing, struct land_rule *rule, uint64_t lsn)
+void landing_kick(struct landing *landing, struct land_rule *rule, uint64_t lsn, uint64_t since_ns)
 {
     for (struct land_rule *at = landing->rules; at; at = at->next)
         if (!rule || at == rule)
-            lander_kick(at->lander, lsn);
+            lander_kick(at->lander, lsn, since_ns);
 }
 
 void land_rule_retry(struct land_rule *rule)
@@ -694,10 +770,11 @@ void land_rule_retry(struct land_rule *rule)
     lander_retry(rule->lander);
 }
 
-bool landing_is_through(const struct landing *landing, const struct land_rule *rule, uint64_t lsn)
+bool landing_is_through(const struct landing *landing, const struct land_rule *rule, uint64_t lsn,
+                        uint64_t since_ns)
 {
     for (struct land_rule *at = landing->rules; at; at = at->next)
-        if ((!rule || at == rule) && !lander_is_through(at->lander, lsn))
+        if ((!rule || at == rule) && !lander_is_through(at->lander, lsn, since_ns))
             return false;
     return true;
 }
@@ -709,7 +786,11 @@ const char *land_rule_trouble(const struct land_rule *rule)
 
 void land_rule_status(const struct land_rule *rule, struct land_status *ret_status)
 {
+    struct err why = {0};
     lander_status(rule->lander, ret_status);
+    ret_status->missing = identity_is_lost(&rule->identity, &why);
+    if (ret_status->missing)
+        snprintf(ret_status->trouble, sizeof ret_status->trouble, "%s", why.text);
     ret_status->lifts = rule->lifts;
     ret_status->lifted_rows = rule->lifted_rows;
     ret_status->lift_failures = rule->lift_failures;
@@ -728,10 +809,11 @@ static enum rc part_count(const struct dirty_table *table, enum dirty_part part,
     return rc;
 }
 
-enum rc land_rule_backlog(const struct land_rule *rule, uint32_t table, uint64_t *ret_marked,
-                          uint64_t *ret_saving, uint64_t *ret_errors, struct err *err)
+enum rc land_rule_backlog(const struct land_rule *rule, const struct run *run, uint32_t table,
+                          uint64_t *ret_marked, uint64_t *ret_saving, uint64_t *ret_errors,
+                          struct err *err)
 {
-    struct dirty_table at = land_rule_table(rule, table);
+    struct dirty_table at = land_rule_table(rule, run, table);
     enum rc rc = part_count(&at, DIRTY_MARKED, ret_marked, err);
     if (rc == RC_OK)
         rc = part_count(&at, DIRTY_SAVING, ret_saving, err);
@@ -740,19 +822,26 @@ enum rc land_rule_backlog(const struct land_rule *rule, uint32_t table, uint64_t
     return rc;
 }
 
-enum rc land_evict(struct land_rule *rule, struct bytes key, bool *ret_dropped, struct err *err)
+enum rc land_evict(struct land_rule *rule, const struct run *run, struct bytes key,
+                   uint64_t since_ns, bool *ret_dropped, struct err *err)
 {
+    const struct run own = landing__rule_run(rule, run);
     struct key found;
+    struct err why = {0};
     bool marked;
     *ret_dropped = false;
-    enum rc rc = landing__key_find(rule->ns, key, &found, err);
+    enum rc rc = landing__key_find(&own, key, &found, err);
     if (rc != RC_OK || !found.exists || found.meta.type != TYPE_HASH)
         return rc;
     if (rule->spec->expire_delete && found.meta.expire_ms != 0)
         return err_set(err, RC_BUSY, "the key has a deadline, which is known here only");
+    if (land_rule_is_missing(rule))
+        return err_set(err, RC_BUSY, "the database is missing: this may be the only copy");
     rc = owner_is_marked(rule, &found, true, &marked, err);
     if (rc == RC_OK && marked)
         return err_set(err, RC_BUSY, "the key has not landed yet");
+    if (rc == RC_OK && land_rule_presence(rule, since_ns, &why) != RC_OK)
+        return err_set(err, RC_REPLY, "LANDDOWN this may be the only copy: %s", why.text);
     if (rc == RC_OK)
         rc = key_remove(&found, err); /* found without a rule: nobody is told, SQL keeps it */
     lifts_forget_absence(rule->landing);
@@ -763,38 +852,24 @@ enum rc land_evict(struct land_rule *rule, struct bytes key, bool *ret_dropped, 
 
 /* ---- waiting ---- */
 
-void landing_run_begin(struct landing *landing, const struct land_waiter *waiter)
+void landing_run_begin(struct landing *landing)
 {
     landing->wanted = NULL;
-    landing->since_ms = waiter->since_ms;
-}
-
-void landing_run_end(struct landing *landing)
-{
-    landing->since_ms = 0;
 }
 
 void land_waiter_end(struct land_waiter *waiter)
 {
     if (!waiter->list)
         return;
-    if (waiter->prev)
-        waiter->prev->next = waiter->next;
-    else
-        *waiter->list = waiter->next;
-    if (waiter->next)
-        waiter->next->prev = waiter->prev;
+    dlist_remove(waiter->list, &waiter->link);
     *waiter = (struct land_waiter){.since_ms = waiter->since_ms};
 }
 
-void landing__waiter_add(struct land_waiter **list, struct land_waiter *waiter, struct task *task)
+void landing__waiter_add(struct dlist *list, struct land_waiter *waiter, struct task *task)
 {
     land_waiter_end(waiter);
-    *waiter = (struct land_waiter){
-        .task = task, .since_ms = waiter->since_ms, .list = list, .next = *list};
-    if (*list)
-        (*list)->prev = waiter;
-    *list = waiter;
+    *waiter = (struct land_waiter){.task = task, .since_ms = waiter->since_ms, .list = list};
+    dlist_add_first(list, &waiter->link);
 }
 
 void landing_wait_pass(struct landing *landing, struct land_waiter *waiter, struct task *task)
@@ -802,10 +877,10 @@ void landing_wait_pass(struct landing *landing, struct land_waiter *waiter, stru
     landing__waiter_add(&landing->pass_waiters, waiter, task);
 }
 
-void landing__waiters_wake(struct land_waiter **list)
+void landing__waiters_wake(struct dlist *list)
 {
-    while (*list) {
-        struct land_waiter *waiter = *list;
+    while (list->first) {
+        struct land_waiter *waiter = DLIST_ITEM(list->first, struct land_waiter, link);
         struct task *task = waiter->task;
         land_waiter_end(waiter);
         task_wake(task);
@@ -814,13 +889,25 @@ void landing__waiters_wake(struct land_waiter **list)
 
 /* ---- life ---- */
 
+static char *dir_whole(const char *path)
+{
+    char whole[PATH_BYTES_MAX];
+    struct err err;
+    if (place_whole(path, whole, &err) != RC_OK) /* then nothing is in it */
+        snprintf(whole, sizeof whole, "%s", path);
+    return mem_dup(whole, strlen(whole) + 1);
+}
+
 struct landing *landing_new(const struct landing_options *options)
 {
     static const char digits[] = "0123456789abcdef";
     struct landing *landing = mem_zalloc(sizeof *landing);
     landing->options = *options;
+    landing->dir = dir_whole(options->dir);
+    landing->land_dir = dir_whole(options->land_dir[0] ? options->land_dir : options->dir);
+    landing->options.dir = landing->dir;
+    landing->options.land_dir = landing->land_dir;
     landing->kv = options->kv;
-    landing->lifting = true;
     dirty_init(&landing->dirty);
     buf_init(&landing->entry, STORE_SUFFIX_BYTES_MAX);
     buf_init(&landing->owner, STORE_SUFFIX_BYTES_MAX);
@@ -848,10 +935,12 @@ void landing_free(struct landing *landing)
         landing_rule_delete(landing->rules);
     leaving_free(landing, true);
     landing__waiters_wake(&landing->pass_waiters);
-    watch_end(landing);
+    counter_end(landing);
     lifts_done(landing);
     pairs_forget(landing, NULL);
     mem_free(landing->alone);
+    mem_free(landing->dir);
+    mem_free(landing->land_dir);
     buf_done(&landing->entry);
     buf_done(&landing->owner);
     buf_done(&landing->memo.key);

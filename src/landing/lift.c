@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /* lift.c - what is missing here is asked of SQL, once, whoever asks.
  *
  * A lift belongs to a key. It is opened by the command that misses something, started after the
@@ -47,7 +48,7 @@ struct lift {
     bool stale;          /* (2) */
     struct bytes *field; /* owned, with their bytes */
     size_t field_count, field_cap;
-    struct land_waiter *waiters;
+    struct dlist waiters;   /* of struct land_waiter */
     struct lift *list_next; /* of the open ones, or of the failed */
     uint64_t until_ns;      /* failed: forgotten then */
     /* the answer */
@@ -110,14 +111,15 @@ static struct absence *absence_slot(const struct absences *absences, uint64_t ha
     return &absences->slot[at];
 }
 
-static bool is_absent(const struct landing *landing, const struct ns *ns, struct bytes key,
+static bool is_absent(const struct landing *landing, const struct key *key,
                       const struct bytes *field)
 {
-    uint64_t hash = absence_hash(landing, ns, key, field);
+    uint64_t hash = absence_hash(landing, key->ns, key->name, field);
     uint64_t until_ms = absence_slot(&landing->absences, hash)->until_ms;
-    uint64_t now_ms = landing->kv->now_ms; /* if it went back, what was noted before is over */
+    uint64_t now_ms = key->run->now_ms; /* if it went back, what was noted before is over */
+    uint64_t since_ms = key->run->since_ms;
     return (until_ms > now_ms && until_ms - now_ms <= LAND_ABSENT_MS) ||
-           (landing->since_ms != 0 && until_ms >= landing->since_ms + LAND_ABSENT_MS);
+           (since_ms != 0 && until_ms >= since_ms + LAND_ABSENT_MS);
 }
 
 /* Without those that are over for everybody. What a command was told must stay until it has run:
@@ -142,16 +144,16 @@ static void absences_rebuild(struct absences *absences, uint64_t now_ms)
     mem_free(old.slot);
 }
 
-static void absence_note(struct landing *landing, const struct ns *ns, struct bytes key,
-                         const struct bytes *field)
+static void absence_note(const struct lift *lift, const struct bytes *field, uint64_t now_ms)
 {
+    struct landing *landing = lift->rule->landing;
     struct absences *absences = &landing->absences;
-    uint64_t hash = absence_hash(landing, ns, key, field);
+    uint64_t hash = absence_hash(landing, lift->ns, lift->key, field);
     if (2 * (absences->used + 1) > absences->cap)
-        absences_rebuild(absences, landing->kv->now_ms);
+        absences_rebuild(absences, now_ms);
     struct absence *slot = absence_slot(absences, hash);
     absences->used += slot->until_ms == 0;
-    *slot = (struct absence){hash, landing->kv->now_ms + LAND_ABSENT_MS};
+    *slot = (struct absence){hash, now_ms + LAND_ABSENT_MS};
 }
 
 void lift_absence_over(struct landing *landing, const struct ns *ns, struct bytes key,
@@ -252,10 +254,11 @@ static void lift_ask(struct lift *lift)
 /* ---- applying ---- */
 
 /* (3) */
-static enum rc row_apply(struct lift *lift, const struct lift_row *row, struct err *err)
+static enum rc row_apply(struct lift *lift, const struct dirty_table *table,
+                         const struct lift_row *row, struct err *err)
 {
+    const struct run *run = &table->run;
     struct land_rule *rule = lift->rule;
-    struct dirty_table table = land_rule_table(rule, address_table(rule->spec, lift->key));
     struct buf *entry = &rule->landing->entry;
     const struct bytes pair[2] = {row->field, row->value};
     struct bytes value;
@@ -267,10 +270,10 @@ static enum rc row_apply(struct lift *lift, const struct lift_row *row, struct e
     buf_cut(entry, 0);
     if (!address_entry_add(&lift->address, row->field, entry))
         return err_set(err, RC_NOMEM, "could not allocate memory for an entry");
-    enum rc rc = dirty_find(&table, buf_bytes(entry), &marked, NULL, err);
+    enum rc rc = dirty_find(table, buf_bytes(entry), &marked, NULL, err);
     if (rc != RC_OK || marked)
         return rc;
-    rc = key_write(lift->ns, lift->key, KEY_ANY, &key, err);
+    rc = key_write(run, lift->key, KEY_ANY, &key, err);
     if (rc == RC_OK && key.exists && key.meta.type != TYPE_HASH)
         return RC_OK;
     if (rc == RC_OK)
@@ -278,7 +281,7 @@ static enum rc row_apply(struct lift *lift, const struct lift_row *row, struct e
     if (rc != RC_NOT_FOUND)
         return rc;
     rule->lifted_rows++;
-    return hash_set(lift->ns, lift->key, pair, 1, NULL, err);
+    return hash_set(run, lift->key, pair, 1, NULL, err);
 }
 
 /* All rows are here: the hash is complete, and may go again after `keep`, which is counted from the
@@ -288,7 +291,7 @@ static enum rc whole_apply(struct lift *lift, const struct dirty_table *table,
 {
     struct key key;
     bool marked = false;
-    enum rc rc = key_write(lift->ns, lift->key, KEY_ANY, &key, err);
+    enum rc rc = key_write(&table->run, lift->key, KEY_ANY, &key, err);
     if (rc != RC_OK || !key.exists || key.meta.type != TYPE_HASH)
         return rc;
     bool keep = lift->rule->spec->keep_ms > 0 && key.meta.expire_ms == 0;
@@ -301,7 +304,7 @@ static enum rc whole_apply(struct lift *lift, const struct dirty_table *table,
     if (keep_ms < LIFT_KEEP_MS_LEAST)
         keep_ms = LIFT_KEEP_MS_LEAST;
     if (keep)
-        key.meta.expire_ms = key.ns->kv->now_ms + keep_ms;
+        key.meta.expire_ms = key.run->now_ms + keep_ms;
     if (lift->whole)
         return hash_whole_set(&key, err);
     return keep && !key.whole ? key_save(&key, BYTES(""), err) : RC_OK;
@@ -314,7 +317,7 @@ static enum rc dead_outlives(const struct lift *lift, const struct dirty_table *
     struct key key;
     struct bytes extra;
     bool marked = false;
-    enum rc rc = key_write(lift->ns, lift->key, KEY_ANY, &key, err);
+    enum rc rc = key_write(&table->run, lift->key, KEY_ANY, &key, err);
     if (rc == RC_OK && key.dead)
         rc = dirty_find_owner(table, owner_part, &marked, err);
     if (rc != RC_OK || !marked)
@@ -322,7 +325,7 @@ static enum rc dead_outlives(const struct lift *lift, const struct dirty_table *
     rc = key_extra_copy(&key, &extra, err);
     key.exists = true;
     key.dead = false;
-    key.meta.expire_ms = key.ns->kv->now_ms + LAND_ABSENT_MS;
+    key.meta.expire_ms = key.run->now_ms + LAND_ABSENT_MS;
     return rc == RC_OK ? key_save(&key, extra, err) : rc;
 }
 
@@ -333,10 +336,10 @@ static bool copy_is_same(const struct lift *lift, const struct key *key)
            (!key->exists || memcmp(key->meta.id, lift->copy, KEY_ID_BYTES) == 0);
 }
 
-static enum rc copy_note(struct lift *lift, struct err *err)
+static enum rc copy_note(struct lift *lift, const struct run *run, struct err *err)
 {
     struct key key;
-    enum rc rc = key_write(lift->ns, lift->key, KEY_ANY, &key, err);
+    enum rc rc = key_write(run, lift->key, KEY_ANY, &key, err);
     if (rc != RC_OK)
         return rc;
     lift->has_copy = key.exists;
@@ -346,11 +349,12 @@ static enum rc copy_note(struct lift *lift, struct err *err)
 }
 
 /* Up to a step of them. All that is cold is asked for at once. */
-static enum rc step_apply(struct lift *lift, size_t *at, struct err *err)
+static enum rc step_apply(struct lift *lift, const struct dirty_table *table, size_t *at,
+                          struct err *err)
 {
     bool cold = false;
     for (size_t n = 0; n < LAND_STEP_FIELDS && *at < lift->rows.count; n++, (*at)++) {
-        enum rc rc = row_apply(lift, &lift->rows.row[*at], err);
+        enum rc rc = row_apply(lift, table, &lift->rows.row[*at], err);
         cold = cold || rc == RC_COLD;
         if (rc != RC_OK && rc != RC_COLD)
             return rc;
@@ -359,10 +363,10 @@ static enum rc step_apply(struct lift *lift, size_t *at, struct err *err)
 }
 
 /* A step of them. The owner's mark says that all of SQL is older than what is here. */
-static enum rc rows_apply(struct lift *lift, size_t *at, struct err *err)
+static enum rc rows_apply(struct lift *lift, const struct run *run, size_t *at, struct err *err)
 {
     struct land_rule *rule = lift->rule;
-    struct dirty_table table = land_rule_table(rule, address_table(rule->spec, lift->key));
+    struct dirty_table table = land_rule_table(rule, run, address_table(rule->spec, lift->key));
     struct buf *owner = &rule->landing->owner;
     struct key key;
     bool marked;
@@ -373,45 +377,35 @@ static enum rc rows_apply(struct lift *lift, size_t *at, struct err *err)
     if (rc == RC_OK)
         rc = dead_outlives(lift, &table, buf_bytes(owner), err);
     if (rc == RC_OK)
-        rc = key_write(lift->ns, lift->key, KEY_ANY, &key, err);
+        rc = key_write(run, lift->key, KEY_ANY, &key, err);
     if (rc == RC_OK && *at > 0 && !copy_is_same(lift, &key))
         *at = 0;
     if (rc == RC_OK && marked)
         *at = lift->rows.count;
     if (rc == RC_OK)
-        rc = step_apply(lift, at, err);
+        rc = step_apply(lift, &table, at, err);
     bool more = *at < lift->rows.count;
     if (rc == RC_OK && !more)
         rc = whole_apply(lift, &table, buf_bytes(owner), err);
     if (rc == RC_OK)
-        rc = copy_note(lift, err);
+        rc = copy_note(lift, run, err);
     return rc == RC_OK && more ? RC_WAIT : rc;
 }
 
-/* It is not a change of the key: nobody hears of it. */
-static enum rc rows_apply_quietly(struct lift *lift, size_t *at, struct err *err)
-{
-    struct kv *kv = lift->rule->landing->kv;
-    unsigned listening = kv->listening, miss_event = kv->miss_event;
-    bool landed = dirty_hooks_off(lift->ns);
-    kv->listening = kv->miss_event = 0;
-    enum rc rc = rows_apply(lift, at, err);
-    lift->ns->landed = landed;
-    kv->listening = listening;
-    kv->miss_event = miss_event;
-    return rc;
-}
-
-static enum rc lift_apply(struct lift *lift, struct store *store, struct err *err)
+static enum rc lift_apply(struct lift *lift, const struct run *run, struct err *err)
 {
     struct landing *landing = lift->rule->landing;
+    /* It is not a change of the key: nobody hears of it. */
+    const struct run quiet = run_with(run, lift->ns, RUN_QUIET | RUN_UNGUARDED);
     size_t at = lift->applied;
-    if (lift->rows.newest > store_last_lsn(store)) { /* (4) */
+    if (lift->rows.newest > store_last_lsn(run->kv->store)) { /* (4) */
         if (lift->rows.newest > landing->raise_lsn)
             landing->raise_lsn = lift->rows.newest;
         return RC_WAIT;
     }
-    enum rc rc = rows_apply_quietly(lift, &at, err);
+    enum rc rc = landing__sink_note(lift->rule, run, err);
+    if (rc == RC_OK)
+        rc = rows_apply(lift, &quiet, &at, err);
     if (rc == RC_OK || rc == RC_WAIT)
         lift->applied = at;
     return rc;
@@ -431,6 +425,8 @@ static enum rc lift_run(struct task *task, struct store *store, struct err *err)
 {
     struct lift *lift = (struct lift *)task;
     struct landing *landing = lift->rule->landing;
+    struct run run;
+    (void)store;
     if (lift->state == LIFT_ASKED && !work_is_done(lift->rule->lifter, &lift->work)) {
         task_wait_event(task);
         return RC_WAIT;
@@ -448,20 +444,20 @@ static enum rc lift_run(struct task *task, struct store *store, struct err *err)
     if (lift->rows.newest > landing__future_lsn(landing))
         return err_set(err, RC_INVALID,
                        "the database holds a version of this key that is more than a day ahead");
-    landing__enter(landing);
-    return landing__leave(landing, lift_apply(lift, store, err));
+    run_begin(&run, landing->kv, lift->ns, RUN_NO_LIFT);
+    return run_end(&run, lift_apply(lift, &run, err));
 }
 
 /* ---- the end ---- */
 
-static void absences_note(struct lift *lift)
+static void absences_note(const struct lift *lift)
 {
-    struct landing *landing = lift->rule->landing;
+    uint64_t now_ms = clock_unix_ms(lift->rule->landing->options.clock);
     if (lift->stale) /* a mark left after the last row was applied */
         return;
     if (lift->whole) {
         if (!lift->has_copy)
-            absence_note(landing, lift->ns, lift->key, NULL);
+            absence_note(lift, NULL, now_ms);
         return;
     }
     for (size_t i = 0; i < lift->field_count; i++) {
@@ -469,7 +465,7 @@ static void absences_note(struct lift *lift)
         for (size_t r = 0; r < lift->rows.count && !found; r++)
             found = bytes_eq(lift->rows.row[r].field, lift->field[i]);
         if (!found)
-            absence_note(landing, lift->ns, lift->key, &lift->field[i]);
+            absence_note(lift, &lift->field[i], now_ms);
     }
 }
 
@@ -479,8 +475,8 @@ static void lift_done(struct task *task, enum rc rc, const struct err *err)
     struct land_rule *rule = lift->rule;
     struct landing *landing = rule->landing;
     rule->lift_ns += clock_mono_ns(landing->options.clock) - lift->start_ns;
-    landing->kv->now_ms = clock_unix_ms(landing->options.clock);
     if (rc == RC_OK) {
+        presence_answered(rule, lift->start_ns);
         absences_note(lift);
         lift_free(lift);
         return;
@@ -555,8 +551,7 @@ enum rc lift_need(struct land_rule *rule, const struct key *key, const struct by
     if (address_of(rule->spec, key->name, &address, &ignored) != RC_OK ||
         (field && address_check_field(&address, *field, &ignored) != RC_OK))
         return RC_OK; /* it could not have landed */
-    if (is_absent(landing, key->ns, key->name, NULL) ||
-        (field && is_absent(landing, key->ns, key->name, field))) {
+    if (is_absent(landing, key, NULL) || (field && is_absent(landing, key, field))) {
         rule->absences++;
         return RC_OK;
     }
@@ -609,7 +604,7 @@ bool landing_wait(struct landing *landing, struct land_waiter *waiter, struct ta
         return false;
     land_waiter_end(waiter);
     if (waiter->since_ms == 0)
-        waiter->since_ms = landing->kv->now_ms;
+        waiter->since_ms = clock_unix_ms(landing->options.clock);
     landing__waiter_add(&lift->waiters, waiter, task);
     return true;
 }

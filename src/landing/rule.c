@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+/* rule.c - parses the words of a rule, and prints them. */
 #include "landing/rule.h"
 
 #include <stdio.h>
@@ -16,7 +18,6 @@ enum {
     TABLES_START = 4,
     BATCH_START = 1000,
     DELAY_MS_START = 10 * 1000,
-    TEXT_BYTES_MAX = 16 * 1024,
 };
 
 /* ---- words ---- */
@@ -26,8 +27,7 @@ static bool is_word(struct bytes word, const char *text)
     return word.len == strlen(text) && strncasecmp((const char *)word.ptr, text, word.len) == 0;
 }
 
-/* A rule is written into config files and read back: its words need no quotes. */
-static bool is_plain(struct bytes word)
+bool rule_word_is_plain(struct bytes word)
 {
     for (size_t i = 0; i < word.len; i++)
         if (word.ptr[i] <= ' ' || word.ptr[i] == '"' || word.ptr[i] == '\'' ||
@@ -194,7 +194,7 @@ static enum rc words_read(struct rule_spec *spec, const struct bytes *word, size
     if (count < 3 || count > LAND_RULE_WORDS_MAX)
         return err_set(err, RC_INVALID, "a rule is: name pattern sink [word value]...");
     for (size_t i = 0; i < count; i++)
-        if (!is_plain(word[i]))
+        if (!rule_word_is_plain(word[i]))
             return err_set(err, RC_INVALID,
                            "a rule's words have no blanks, quotes, # or bytes that are no UTF-8");
     enum rc rc = name_set(spec, word[0], err);
@@ -203,6 +203,10 @@ static enum rc words_read(struct rule_spec *spec, const struct bytes *word, size
     if (rc != RC_OK)
         return rc;
     spec->url = (const char *)word_dup(word[2]).ptr;
+    spec->sink = (const char *)word_dup(word[2]).ptr;
+    rc = sink_check_url(spec, err);
+    if (rc != RC_OK)
+        return rc;
     for (size_t i = 3; i < count; i += 2) {
         if (i + 1 == count)
             return err_set(err, RC_INVALID, "there is no value after \"%.*s\"", (int)word[i].len,
@@ -211,8 +215,7 @@ static enum rc words_read(struct rule_spec *spec, const struct bytes *word, size
         if (rc != RC_OK)
             return rc;
     }
-    rc = spec_check(spec, err);
-    return rc == RC_OK ? sink_check_url(spec, err) : rc;
+    return spec_check(spec, err);
 }
 
 static struct bytes text_of(const struct bytes *word, size_t count)
@@ -253,8 +256,8 @@ enum rc rule_parse_text(struct bytes text, struct rule_spec **ret_spec, struct e
 {
     struct bytes word[LAND_RULE_WORDS_MAX];
     size_t count = 0;
-    if (text.len > TEXT_BYTES_MAX)
-        return err_set(err, RC_INVALID, "a rule has at most %d bytes", TEXT_BYTES_MAX);
+    if (text.len > LAND_RULE_BYTES_MAX)
+        return err_set(err, RC_INVALID, "a rule has at most %d bytes", LAND_RULE_BYTES_MAX);
     for (size_t i = 0; i < text.len;) {
         size_t start = i;
         while (i < text.len && text.ptr[i] != ' ' && text.ptr[i] != '\t')
@@ -278,10 +281,28 @@ void rule_free(struct rule_spec *spec)
     mem_free((void *)spec->prefix.ptr);
     mem_free((void *)spec->suffix.ptr);
     mem_free((void *)spec->url);
+    mem_free((void *)spec->sink);
     mem_free((void *)spec->password_file);
     mem_free((void *)spec->table.ptr);
     mem_free((void *)spec->key.ptr);
     mem_free(spec);
+}
+
+void rule_password_file_set(struct rule_spec *spec, const char *path)
+{
+    char *copy = mem_dup(path, strlen(path) + 1);
+    mem_free((void *)spec->password_file);
+    spec->password_file = copy;
+}
+
+void rule_sink_set(struct rule_spec *spec, const char *scheme, const char *rest)
+{
+    size_t scheme_len = strlen(scheme), rest_len = strlen(rest);
+    char *sink = mem_alloc(scheme_len + rest_len + 1);
+    memcpy(sink, scheme, scheme_len);
+    memcpy(sink + scheme_len, rest, rest_len + 1);
+    mem_free((void *)spec->sink);
+    spec->sink = sink;
 }
 
 bool rule_text_shown(const struct rule_spec *spec, const char *sink, struct buf *to)
@@ -292,6 +313,21 @@ bool rule_text_shown(const struct rule_spec *spec, const char *sink, struct buf 
         blanks += text.ptr[at++] == ' ';
     return buf_add(to, text.ptr, at) && buf_add(to, sink, strlen(sink)) &&
            buf_add_bytes(to, bytes_from(text, at + strlen(spec->url)));
+}
+
+bool rule_text_bare(struct bytes text, struct buf *to)
+{
+    struct rule_spec *spec = NULL;
+    char *password, *bare;
+    bool has = rule_parse_text(text, &spec, NULL) == RC_OK &&
+               sink_url_password(spec->url, &password, &bare);
+    if (has) {
+        has = rule_text_shown(spec, bare, to);
+        mem_free(password);
+        mem_free(bare);
+    }
+    rule_free(spec);
+    return has;
 }
 
 /* ---- matching ---- */
@@ -316,14 +352,14 @@ static bool ends_alike(struct bytes a, struct bytes b)
 bool rules_share_table(const struct rule_spec *one, const struct rule_spec *other)
 {
     return one->shape == LAND_COLUMNS && other->shape == LAND_COLUMNS &&
-           strcmp(one->url, other->url) == 0 && one->table.len == other->table.len &&
+           strcmp(one->sink, other->sink) == 0 && one->table.len == other->table.len &&
            strncasecmp((const char *)one->table.ptr, (const char *)other->table.ptr,
                        one->table.len) == 0;
 }
 
 bool rules_overlap(const struct rule_spec *one, const struct rule_spec *other)
 {
-    bool same_place = one->db == other->db || strcmp(one->url, other->url) == 0;
+    bool same_place = one->db == other->db || strcmp(one->sink, other->sink) == 0;
     bool heads = bytes_start_with(one->prefix, other->prefix) ||
                  bytes_start_with(other->prefix, one->prefix);
     return same_place && heads && ends_alike(one->suffix, other->suffix);

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /* rule.h - a rule: which keys land where, and how.
  *
  *   NAME PATTERN SINK [shape object | shape columns table T key K] [db N] [tables N] [batch N]
@@ -5,7 +6,8 @@
  *
  * The pattern has one `*`. Shape object takes keys slug-data:{app:region:logicType:ownerId} only.
  *
- * Ownership: a rule owns its words. Threads: never changed once it is made. */
+ * Ownership: a rule owns its words.
+ * Threads: never changed once it is made. */
 #pragma once
 
 #include "base/buf.h"
@@ -17,14 +19,17 @@ enum {
     LAND_BATCH_MAX = 10000,
     LAND_NAME_BYTES_MAX = 64,
     LAND_RULE_WORDS_MAX = 32,
+    LAND_RULE_BYTES_MAX = 16 * 1024,
 };
 
 struct rule_spec {
     struct bytes text; /* all words, as they are written in a config file */
     const char *name;
     struct bytes prefix, suffix; /* of the pattern, around its star */
-    const char *url;
-    const char *password_file; /* "": none */
+    const char *url;             /* the sink, as it was given */
+    const char *sink;            /* as it is opened: place.h */
+    const char *password_file;   /* as it is opened; "": none */
+    bool is_stored; /* it was read from the store at a start, which nothing of it may prevent */
     enum land_shape shape;
     struct bytes table, key; /* shape columns */
     uint32_t db;
@@ -43,8 +48,16 @@ enum rc rule_parse(const struct bytes *word, size_t count, struct rule_spec **re
 enum rc rule_parse_text(struct bytes text, struct rule_spec **ret_spec, struct err *err) NODISCARD;
 void rule_free(struct rule_spec *spec); /* NULL is allowed */
 
+/* What is opened: the text of the scheme, and what is behind it. */
+void rule_sink_set(struct rule_spec *spec, const char *scheme, const char *rest);
+void rule_password_file_set(struct rule_spec *spec, const char *path);
+/* Words of a rule need no quotes in a configuration file. */
+bool rule_word_is_plain(struct bytes word);
 /* The text with another word for the sink: passwords are not shown. */
 bool rule_text_shown(const struct rule_spec *spec, const char *sink, struct buf *to) NODISCARD;
+
+/* The text without the password in its URL. False: it has none, or is no rule. */
+bool rule_text_bare(struct bytes text, struct buf *to);
 
 /* The part matched by the star is borrowed from the key; ret_star may be NULL. */
 bool rule_takes(const struct rule_spec *spec, struct bytes key, struct bytes *ret_star);

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /* settle.c - entries of dirty tables that stand where nobody looks for them.
  *
  * n = XXH64(key) mod tables says where an entry stands, and a rule may come back with another
@@ -40,34 +41,33 @@ struct move {
 struct step {
     struct land_settle *settle;
     const struct land_rule *added; /* NULL at the start */
-    struct ns *ns;
+    struct run run;                /* in the database, where no hook is asked */
     struct bytes entry[LAND_STEP_FIELDS];
     struct move move[LAND_STEP_FIELDS];
     size_t count;
     uint64_t alone;
-    struct land_rows rows; /* all bytes here are in the kv's arena */
+    struct land_rows rows; /* all bytes here are in the run's arena */
 };
 
 /* ---- landing's own keys ---- */
 
 static bool has_rule(const struct step *step)
 {
+    const struct ns *ns = step->run.ns;
     bool has = step->added != NULL;
     for (const struct land_rule *rule = step->settle->landing->rules; !has && rule;
          rule = rule->next)
-        has = rule->ns == step->ns || step->ns->index == 0; /* stored rules are in database 0 */
+        has = rule->ns == ns || ns->index == 0; /* stored rules are in database 0 */
     return has;
 }
 
 /* A client could make them while there was no rule; once there is one nobody could delete them, and
  * every change of a landed key would fail. */
-static enum rc own_key_look(struct ns *ns, struct bytes name, bool strict, bool *ret_there,
+static enum rc own_key_look(const struct run *own, struct bytes name, bool strict, bool *ret_there,
                             struct err *err)
 {
     struct key key;
-    bool landed = dirty_hooks_off(ns);
-    enum rc rc = key_write(ns, name, KEY_ANY, &key, err);
-    ns->landed = landed;
+    enum rc rc = key_write(own, name, KEY_ANY, &key, err);
     *ret_there = rc == RC_OK && key.exists && key.meta.type == TYPE_HASH;
     if (rc != RC_OK || !strict || !key.exists)
         return rc;
@@ -76,7 +76,7 @@ static enum rc own_key_look(struct ns *ns, struct bytes name, bool strict, bool 
             err, RC_INVALID,
             "the key %.*s of database %u is landing's own, but %s: delete it while there "
             "are no rules",
-            (int)name.len, (const char *)name.ptr, ns->index,
+            (int)name.len, (const char *)name.ptr, own->ns->index,
             *ret_there ? "has a time to live" : "is no hash");
     return RC_OK;
 }
@@ -85,19 +85,24 @@ static enum rc own_key_look(struct ns *ns, struct bytes name, bool strict, bool 
 static enum rc own_keys_look(struct step *step, struct err *err)
 {
     struct landing *landing = step->settle->landing;
-    const struct bytes rules = BYTES(LAND_RULES_KEY), tables = BYTES(LAND_TABLES_KEY);
+    const struct bytes rules = BYTES(LAND_RULES_KEY), tables = BYTES(LAND_TABLES_KEY),
+                       sinks = BYTES(LAND_SINKS_KEY);
+    const struct run *own = &step->run, first = run_with(own, kv_ns(landing->kv, 0), 0);
     bool strict = has_rule(step), there;
-    enum rc rc = own_key_look(kv_ns(landing->kv, 0), rules, strict, &there, err);
+    enum rc rc = own_key_look(&first, rules, strict, &there, err);
     bool cold = rc == RC_COLD;
     if (rc == RC_OK || rc == RC_COLD)
-        rc = own_key_look(step->ns, tables, strict, &there, err);
+        rc = own_key_look(own, tables, strict, &there, err);
+    cold = cold || rc == RC_COLD;
+    if (rc == RC_OK || rc == RC_COLD)
+        rc = own_key_look(own, sinks, strict, &there, err);
     for (uint32_t n = 0; n < DIRTY_TABLES_MAX; n++) {
-        struct dirty_table table = {.dirty = &landing->dirty, .ns = step->ns, .number = n};
+        struct dirty_table table = dirty_table(&landing->dirty, own, own->ns, n);
         for (enum dirty_part part = DIRTY_MARKED; part <= DIRTY_LOCK; part++) {
             cold = cold || rc == RC_COLD;
             if (rc != RC_OK && rc != RC_COLD)
                 return rc;
-            rc = own_key_look(step->ns, dirty_name(&table, part), strict, &there, err);
+            rc = own_key_look(own, dirty_name(&table, part), strict, &there, err);
             step->settle->there[part] |= (uint64_t)there << n;
         }
     }
@@ -109,11 +114,12 @@ static enum rc own_keys_look(struct step *step, struct err *err)
 static const struct land_rule *rule_of_entry(const struct step *step, struct bytes entry,
                                              struct land_entry *ret_entry)
 {
-    const struct land_rule *rule = step->settle->landing->rules;
+    const struct land_rule *rule = step->settle->landing->rules, *added = step->added;
+    const struct run *run = &step->run;
     for (; rule; rule = rule->next)
-        if (rule->ns == step->ns && land_rule_has_entry(rule, entry, ret_entry))
+        if (rule->ns == run->ns && land_rule_has_entry(rule, run, entry, ret_entry))
             return rule;
-    return step->added && land_rule_has_entry(step->added, entry, ret_entry) ? step->added : NULL;
+    return added && land_rule_has_entry(added, run, entry, ret_entry) ? added : NULL;
 }
 
 static enum rc entry_look(void *arg, struct bytes entry, struct bytes value, struct err *err)
@@ -132,7 +138,7 @@ static enum rc entry_look(void *arg, struct bytes entry, struct bytes value, str
     if (move.table == settle->table)
         return RC_OK;
     if (settle->part == DIRTY_ERROR)
-        move.value = arena_copy(&settle->landing->kv->arena, value);
+        move.value = arena_copy(step->run.arena, value);
     else /* what is no mark is marked as changed: what is here lands, whatever a mark says */
         (void)dirty_mark_parse(value, &move.removed, &version);
     step->entry[step->count] = entry;
@@ -207,9 +213,9 @@ static bool part_next(struct land_settle *settle)
 static enum rc part_step(struct step *step, struct err *err)
 {
     struct land_settle *settle = step->settle;
-    struct dirty_table table = {
-        .dirty = &settle->landing->dirty, .ns = step->ns, .number = settle->table};
-    step->rows.after = arena_copy(&settle->landing->kv->arena, buf_bytes(&settle->after));
+    struct dirty_table table =
+        dirty_table(&settle->landing->dirty, &step->run, step->run.ns, settle->table);
+    step->rows.after = arena_copy(step->run.arena, buf_bytes(&settle->after));
     enum rc rc = RC_OK, moved_rc = RC_OK;
     if (settle->there[settle->part] >> settle->table & 1) {
         rc = part_look(step, &table, err);
@@ -229,10 +235,10 @@ static enum rc part_step(struct step *step, struct err *err)
     return more ? RC_OK : RC_NOT_FOUND;
 }
 
-static enum rc ns_step(struct land_settle *settle, const struct land_rule *added, struct ns *ns,
-                       struct err *err)
+static enum rc ns_step(struct land_settle *settle, const struct run *run,
+                       const struct land_rule *added, struct ns *ns, struct err *err)
 {
-    struct step step = {.settle = settle, .added = added, .ns = ns};
+    struct step step = {.settle = settle, .added = added, .run = run_with(run, ns, RUN_UNGUARDED)};
     enum rc rc = RC_OK;
     /* Not in every step: it is a lot of looking. In the last one again, for who adds the rule. */
     if (!settle->known || settle->table == DIRTY_TABLES_MAX)
@@ -267,8 +273,7 @@ static void ns_over(struct land_settle *settle)
 
 struct land_settle *land_settle_new(struct landing *landing)
 {
-    if (landing->settle) /* (4) */
-        return NULL;
+    ASSERT(!landing->settle); /* (4) */
     struct land_settle *settle = mem_zalloc(sizeof *settle);
     settle->landing = landing;
     buf_init(&settle->after, STORE_SUFFIX_BYTES_MAX);
@@ -276,9 +281,8 @@ struct land_settle *land_settle_new(struct landing *landing)
     return settle;
 }
 
-void land_settle_free(void *arg)
+void land_settle_free(struct land_settle *settle)
 {
-    struct land_settle *settle = arg;
     if (!settle)
         return;
     settle->landing->settle = NULL;
@@ -286,15 +290,15 @@ void land_settle_free(void *arg)
     mem_free(settle);
 }
 
-enum rc land_settle_step(struct land_settle *settle, struct rule_spec *spec, struct err *err)
+enum rc land_settle_step(struct land_settle *settle, const struct run *run, struct land_rule *rule,
+                         struct err *err)
 {
-    struct landing *landing = settle->landing;
-    enum rc rc = landing__rule_check(landing, spec, err); /* or another's entries would be moved */
+    /* Or another's entries would be moved. */
+    enum rc rc = landing__rule_check(settle->landing, rule->spec, err);
     if (rc != RC_OK)
         return rc;
-    struct land_rule added = {.landing = landing, .spec = spec, .ns = kv_ns(landing->kv, spec->db)};
-    settle->db = spec->db;
-    rc = ns_step(settle, &added, added.ns, err);
+    settle->db = rule->spec->db;
+    rc = ns_step(settle, run, rule, rule->ns, err);
     if (rc == RC_OK)
         ns_over(settle);
     return rc;
@@ -303,21 +307,18 @@ enum rc land_settle_step(struct land_settle *settle, struct rule_spec *spec, str
 /* ---- at the start ---- */
 
 struct settle_job {
-    struct task task;
+    struct land_start start;
     struct land_settle *settle;
-    bool over;
-    enum rc rc;
-    struct err err;
 };
 
-static enum rc all_step(struct land_settle *settle, struct err *err)
+static enum rc all_step(struct land_settle *settle, const struct run *run, struct err *err)
 {
-    const struct kv *kv = settle->landing->kv;
+    const struct kv *kv = run->kv;
     for (; settle->db < kv->ns_count; settle->db++) {
         struct ns *ns = kv_ns(kv, settle->db);
         if (!ns || ns_key_count(ns) == 0)
             continue;
-        enum rc rc = ns_step(settle, NULL, ns, err);
+        enum rc rc = ns_step(settle, run, NULL, ns, err);
         if (rc != RC_OK)
             return rc;
         ns_over(settle);
@@ -332,35 +333,22 @@ static enum rc all_step(struct land_settle *settle, struct err *err)
 static enum rc settle_run(struct task *task, struct store *store, struct err *err)
 {
     struct land_settle *settle = ((struct settle_job *)task)->settle;
+    struct run run;
     (void)store;
-    landing__enter(settle->landing);
-    return landing__leave(settle->landing, all_step(settle, err));
-}
-
-static void settle_done(struct task *task, enum rc rc, const struct err *err)
-{
-    struct settle_job *job = (struct settle_job *)task;
-    job->over = true;
-    job->rc = rc;
-    job->err = *err;
+    run_begin(&run, settle->landing->kv, NULL, RUN_NO_LIFT);
+    return run_end(&run, all_step(settle, &run, err));
 }
 
 enum rc landing__settle(struct landing *landing, struct err *err)
 {
     struct settle_job job = {.settle = land_settle_new(landing)};
-    ASSERT(job.settle); /* none can be under way before the landers run */
     job.settle->at_start = true;
-    job.task.run = settle_run;
-    job.task.done = settle_done;
-    job.task.flags = TASK_JOB | TASK_DELETES; /* as the landers: what moves takes no more room */
-    task_start(landing->options.tasks, &job.task);
-    while (!job.over)
-        tasks_turn(landing->options.tasks);
+    job.start.task.run = settle_run;
+    job.start.task.flags = TASK_JOB | TASK_DELETES; /* a full disk is no reason not to start */
+    enum rc rc = landing__start_run(landing, &job.start, err);
     land_settle_free(job.settle);
-    if (job.rc != RC_OK) {
-        *err = job.err;
-        return job.rc;
-    }
+    if (rc != RC_OK)
+        return rc;
     landing->settled = true;
     for (struct land_rule *rule = landing->rules; rule; rule = rule->next)
         lander_start(rule->lander);

@@ -1,8 +1,11 @@
+// SPDX-License-Identifier: Apache-2.0
+/* shape.c - sends batches of changes through a shape in slices, and lifts owners. */
 #include "landing/shape_int.h"
 
 #include <errno.h>
 #include <stdio.h>
 
+#include "base/log.h"
 #include "base/mem.h"
 
 #include "base/banned.h"
@@ -154,18 +157,26 @@ static enum rc password_read(const char *path, char to[PASSWORD_BYTES_MAX], stru
     return RC_OK;
 }
 
-enum rc shape_open(const struct rule_spec *spec, struct shape_db **ret_db, struct err *err)
+enum rc shape_open(const struct rule_spec *spec, struct identity *identity,
+                   struct shape_db **ret_db, struct err *err)
 {
     char password[PASSWORD_BYTES_MAX];
     struct sink *sink = NULL;
     enum rc rc = password_read(spec->password_file, password, err);
+    if (rc != RC_OK && spec->is_stored) { /* a restored backup has no such file */
+        log_warn("landing: rule %s: %s; without it until the next start", spec->name, err->text);
+        rc = RC_OK;
+    }
     if (rc == RC_OK)
-        rc = sink_open(spec->url, password, &sink, err);
+        rc = sink_open(spec->sink, password, &sink, err);
     if (rc != RC_OK)
         return rc;
     struct shape_db *db = mem_zalloc(sizeof *db);
     db->spec = spec;
     db->sink = sink;
+    db->identity = identity;
+    if (identity)
+        sink_greet_set(sink, shape__greet, db);
     *ret_db = db;
     return RC_OK;
 }
@@ -193,6 +204,33 @@ void shape_interrupt(struct shape_db *db)
 const char *shape_name(const struct shape_db *db)
 {
     return sink_name(db->sink);
+}
+
+/* ---- which database ---- */
+
+/* Around all that may connect. A file is made only if the rule has never had one. */
+void shape__begin(struct shape_db *db)
+{
+    char ours[IDENTITY_DIGITS + 1] = "";
+    if (db->identity)
+        identity_get(db->identity, ours);
+    sink_make_set(db->sink, !ours[0]);
+}
+
+enum rc shape__end(struct shape_db *db, enum rc rc, const struct err *err)
+{
+    char ours[IDENTITY_DIGITS + 1] = "";
+    if (db->identity)
+        identity_get(db->identity, ours);
+    if (rc == RC_IO && ours[0] && sink_is_missing(db->sink))
+        identity_miss(db->identity, err);
+    return rc;
+}
+
+enum rc shape_ping(struct shape_db *db, struct err *err)
+{
+    shape__begin(db);
+    return shape__end(db, sink_ping(db->sink, err), err);
 }
 
 /* ---- landing ---- */
@@ -338,8 +376,10 @@ enum rc shape_land(struct shape_db *db, struct land_batch *batch, struct shape_s
         slice[i] = (struct slice){owner, 0, owner->field_count, owner->sweep};
     }
     enum rc rc = RC_OK;
+    shape__begin(db);
     if (batch->owner_count > 0)
         rc = slices_land(db, batch, slice, batch->owner_count, ret_stats, err);
+    rc = shape__end(db, rc, err);
     for (size_t i = 0; rc == RC_OK && i < batch->owner_count; i++) {
         const struct land_owner *owner = &batch->owner[i];
         ret_stats->refused_count += owner->refused != NULL;
@@ -354,8 +394,9 @@ enum rc shape_land(struct shape_db *db, struct land_batch *batch, struct shape_s
 
 /* ---- lifting ---- */
 
-enum rc shape_lift(struct shape_db *db, const struct address *address, const struct bytes *field,
-                   size_t field_count, struct lift_rows *to, struct err *err)
+static enum rc owner_lift(struct shape_db *db, const struct address *address,
+                          const struct bytes *field, size_t field_count, struct lift_rows *to,
+                          struct err *err)
 {
     enum rc rc = RC_OK;
     for (int attempt = 0; attempt < 2; attempt++) {
@@ -366,7 +407,14 @@ enum rc shape_lift(struct shape_db *db, const struct address *address, const str
             return rc;
         tables_forget(db);
     }
-    return RC_OK; /* there is no such table: nothing has landed yet */
+    return err_set(err, RC_IO, "a table of \"%s\" changed while it was read", shape_name(db));
+}
+
+enum rc shape_lift(struct shape_db *db, const struct address *address, const struct bytes *field,
+                   size_t field_count, struct lift_rows *to, struct err *err)
+{
+    shape__begin(db);
+    return shape__end(db, owner_lift(db, address, field, field_count, to, err), err);
 }
 
 /* ---- explaining ---- */

@@ -1,13 +1,15 @@
+// SPDX-License-Identifier: Apache-2.0
 /* shape.h - what changes of keys become in SQL, and what SQL rows become in a hash.
  *
  * A batch is filled by the lander on the executor, landed by shape_land() on a worker's thread, and
  * read by the lander again. Shape object is in shape_object.c, shape columns in shape_columns.c.
  *
- * Ownership: a batch owns copies of everything in its arena. Threads: one at a time, handed over.
- */
+ * Ownership: a batch owns copies of everything in its arena.
+ * Threads: one at a time, handed over. */
 #pragma once
 
 #include "landing/address.h"
+#include "landing/identity.h"
 #include "landing/sink.h"
 
 /* ---- changes ---- */
@@ -60,12 +62,16 @@ const char *shape_reason(struct land_batch *batch, const struct err *err); /* in
 /* ---- a database, as a rule sees it ---- */
 
 struct shape_db; /* defined in landing/shape_int.h; a sink and what is known of its tables */
-/* Connects to nothing. RC_INVALID: the URL, or the password file. */
-enum rc shape_open(const struct rule_spec *spec, struct shape_db **ret_db,
-                   struct err *err) NODISCARD;
+/* Connects to nothing. RC_INVALID: the URL, or the password file. Borrows the identity of the
+ * database, which every connection has to meet; NULL: it may be any. */
+enum rc shape_open(const struct rule_spec *spec, struct identity *identity,
+                   struct shape_db **ret_db, struct err *err) NODISCARD;
 void shape_close(struct shape_db *db);             /* NULL is allowed */
 void shape_interrupt(struct shape_db *db);         /* any thread: see sink_interrupt() */
 const char *shape_name(const struct shape_db *db); /* for people, without the password */
+
+/* Connects if there is no connection, and asks for a sign of life. RC_IO. */
+enum rc shape_ping(struct shape_db *db, struct err *err) NODISCARD;
 
 struct shape_stats { /* of one call */
     uint64_t row_count, refused_count, statement_count;

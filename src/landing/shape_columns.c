@@ -1,4 +1,5 @@
-/* Shape columns: one row a key, one column a field.
+// SPDX-License-Identifier: Apache-2.0
+/* shape_columns.c - shape columns: one row a key, one column a field.
  *
  * Columns of ours: up_version, is_del, del_time. They and columns of fields are added to a table
  * that lacks them; types are never changed. A removed field is NULL, a removed key has is_del = 1
@@ -17,7 +18,7 @@ enum { LAND_COLUMNS_MAX = 512 }; /* fields are the clients' choice: what is adde
 
 static const struct sink_column own_column[] = {
     {.name = BYTES_INIT(LAND_COLUMN_VERSION), .type = SINK_BIGINT},
-    {.name = BYTES_INIT(LAND_COLUMN_IS_DEL), .type = SINK_BIGINT},
+    {.name = BYTES_INIT(LAND_COLUMN_IS_DEL), .type = SINK_BIGINT, .starts_at_0 = true},
     {.name = BYTES_INIT(LAND_COLUMN_DEL_TIME), .type = SINK_BIGINT},
 };
 
@@ -100,28 +101,42 @@ static bool is_left_out(const struct land_field *field)
     return field->refused != NULL || field->unlandable;
 }
 
-/* Columns for fields that have none. */
+struct columns_new { /* fields of a batch that have no column yet, each once */
+    struct bytes name[LAND_COLUMNS_MAX];
+    size_t count;
+};
+
+static bool is_new(const struct columns_new *new, struct bytes name)
+{
+    for (size_t i = 0; i < new->count; i++)
+        if (bytes_eq(new->name[i], name))
+            return false;
+    return true;
+}
+
+/* Columns for fields that have none: one statement each, however many rows have the field. */
 static enum rc columns_add(struct shape_db *db, const struct slice *slice, size_t count,
                            struct err *err)
 {
-    size_t added = 0;
+    struct columns_new new = {.count = 0};
     enum rc rc = RC_OK;
     for (size_t i = 0; rc == RC_OK && i < count; i++) {
         for (size_t f = slice[i].from; rc == RC_OK && f < slice[i].to; f++) {
             const struct land_field *field = &slice[i].owner->field[f];
-            if (is_left_out(field) || !field->here || column_find(db->columns, field->name) > 0)
+            if (is_left_out(field) || !field->here || column_find(db->columns, field->name) > 0 ||
+                !is_new(&new, field->name))
                 continue;
             struct sink_column column = {
                 .name = field->name, .type = utf8_is_valid(field->value) ? SINK_TEXT : SINK_BLOB};
-            if (db->columns->column_count + added >= LAND_COLUMNS_MAX)
+            if (db->columns->column_count + new.count >= LAND_COLUMNS_MAX)
                 return err_set(err, RC_INVALID, "the table %.*s has %d columns, and gets no more",
                                (int)db->spec->table.len, (const char *)db->spec->table.ptr,
                                LAND_COLUMNS_MAX);
             rc = sink_add_column(db->sink, db->spec->table, &column, err);
-            added++;
+            new.name[new.count++] = field->name;
         }
     }
-    return rc == RC_OK && added > 0 ? table_describe(db, err) : rc;
+    return rc == RC_OK && new.count > 0 ? table_describe(db, err) : rc;
 }
 
 /* A database that does not tell apart upper and lower case has no second column for a field. */
@@ -375,8 +390,8 @@ enum rc columns_lift(struct shape_db *db, const struct address *address, struct 
      * the clients, because the copy counts as complete. */
     columns_forget(db);
     enum rc rc = table_get(db, false, err);
-    if (rc != RC_OK)
-        return rc;
+    if (rc != RC_OK) /* without a table nothing has landed yet */
+        return rc == RC_NOT_FOUND ? RC_OK : rc;
     arena_init(&arena);
     struct lift_take take = {.table = db->columns, .to = to};
     struct sink_query query = lift_query(db->columns, &address->id, 1, &arena);
@@ -414,7 +429,7 @@ enum rc columns_lift_many(struct shape_db *db, struct many *many, const struct b
     columns_forget(db); /* whoever compares wants the columns of now */
     enum rc rc = table_get(db, false, err);
     if (rc != RC_OK)
-        return rc;
+        return rc == RC_NOT_FOUND ? RC_OK : rc;
     arena_init(&arena);
     many->table = db->columns;
     struct sink_query query = lift_query(db->columns, value, many->count, &arena);

@@ -1,21 +1,38 @@
+// SPDX-License-Identifier: Apache-2.0
 /* shape_int.h - what the files of shapes share. */
 #pragma once
 
 #include "landing/shape.h"
 
-struct object_table { /* of shape object, known to be there and ours */
+struct object_table { /* of shape object, known to be there and no other pair's */
     struct object_table *next;
     struct bytes name, pair; /* app&region */
     struct sink_table table;
+    bool is_claimed; /* ours, for good */
+    bool is_indexed; /* query_all_key */
 };
 
 struct shape_db {
     const struct rule_spec *spec;
     struct sink *sink;
+    struct identity *identity;   /* NULL: nobody asks which database it is */
     struct object_table *tables; /* shape object */
     struct sink_table *columns;  /* shape columns: as described; NULL: not yet */
     bool explaining;             /* nothing is asked or made: tables are as they would be */
 };
+
+/* shape_owner.c: what terrace_tables says of a name. RC_NOT_FOUND: nothing. */
+enum rc owner_get(struct shape_db *db, struct bytes name, struct arena *arena,
+                  struct bytes *ret_pair, struct err *err) NODISCARD;
+/* Unless it says something already. */
+enum rc owner_put(struct shape_db *db, struct bytes name, struct bytes pair,
+                  struct err *err) NODISCARD;
+/* A sink_greet_fn: whether this is the database of the rule. */
+enum rc shape__greet(void *db, struct err *err) NODISCARD;
+
+/* Around all that may connect. */
+void shape__begin(struct shape_db *db);
+enum rc shape__end(struct shape_db *db, enum rc rc, const struct err *err); /* returns rc */
 
 /* Some fields of an owner, and whether what is left of it is swept. */
 struct slice {
@@ -37,6 +54,7 @@ enum rc object_changes(struct shape_db *db, const struct slice *slice, size_t co
                        struct change_list *list, struct err *err) NODISCARD;
 enum rc columns_changes(struct shape_db *db, const struct slice *slice, size_t count,
                         struct change_list *list, struct err *err) NODISCARD;
+/* No such table: RC_OK, and no rows. RC_NOT_FOUND: it has changed since it was looked at. */
 enum rc object_lift(struct shape_db *db, const struct address *address, const struct bytes *field,
                     size_t field_count, struct lift_rows *to, struct err *err) NODISCARD;
 enum rc columns_lift(struct shape_db *db, const struct address *address, struct lift_rows *to,
@@ -56,7 +74,8 @@ struct many {
 };
 /* Which of them has this id; NULL: none. */
 const struct many_owner *many_find(const struct many *many, const struct sink_cell *id);
-/* `value` holds the ids. RC_NOT_FOUND: there is no such table. */
+/* `value` holds the ids. No such table: RC_OK, and no rows. RC_NOT_FOUND: it has changed since it
+ * was looked at. */
 enum rc object_lift_many(struct shape_db *db, struct many *many, const struct bytes *value,
                          struct err *err) NODISCARD;
 enum rc columns_lift_many(struct shape_db *db, struct many *many, const struct bytes *value,

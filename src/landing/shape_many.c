@@ -1,4 +1,5 @@
-/* Lifting several owners at once: LAND.VERIFY. */
+// SPDX-License-Identifier: Apache-2.0
+/* shape_many.c - lifting several owners at once: LAND.VERIFY. */
 #include <stdio.h>
 #include <stdlib.h>
 
@@ -42,7 +43,8 @@ static int owner_order(const void *one, const void *other)
     return order != 0 ? order : bytes_cmp(a->id, b->id);
 }
 
-/* Owners of one table. As in shape_lift(), a table that is not there is looked for again once. */
+/* Owners of one table. As in shape_lift(), a table that is not as it was is looked at again once.
+ */
 static enum rc table_lift(struct shape_db *db, struct many *many, struct arena *arena,
                           struct err *err)
 {
@@ -57,7 +59,7 @@ static enum rc table_lift(struct shape_db *db, struct many *many, struct arena *
         object_forget(db);
         columns_forget(db);
     }
-    return RC_OK; /* nothing has landed there */
+    return err_set(err, RC_IO, "a table of \"%s\" changed while it was read", shape_name(db));
 }
 
 enum rc shape_lift_many(struct shape_db *db, const struct address *const *address, size_t count,
@@ -75,6 +77,7 @@ enum rc shape_lift_many(struct shape_db *db, const struct address *const *addres
     }
     qsort(owner, count, sizeof *owner, owner_order);
     enum rc rc = RC_OK;
+    shape__begin(db);
     for (size_t from = 0, to; rc == RC_OK && from < count; from = to) {
         for (to = from + 1; to < count && table_order(&owner[from], &owner[to]) == 0;)
             to++;
@@ -82,5 +85,5 @@ enum rc shape_lift_many(struct shape_db *db, const struct address *const *addres
         rc = table_lift(db, &many, &arena, err);
     }
     arena_done(&arena);
-    return rc;
+    return shape__end(db, rc, err);
 }

@@ -1,13 +1,19 @@
-/* Shape object: every field of a hash is a row of table app_region.
+// SPDX-License-Identifier: Apache-2.0
+/* shape_object.c - shape object: every field of a hash is a row of table app_region.
  *
  * A table belongs to the first (app, region) that used it: a_b + c and a + b_c are both a_b_c. Who
- * that is stands in the table terrace_tables of the same database, where the first writer wins (its
- * version is always 1, and an equal version changes nothing). Names stand there in lower case:
- * A_b and a_b are one table for SQLite, and for MySQL on some systems. */
+ * that is stands in the table terrace_tables of the same database (shape_owner.c), where the first
+ * writer wins. Names stand there in lower case: A_b and a_b are one table for SQLite, and for MySQL
+ * on some systems.
+ *
+ * A table that nobody has claimed is read all the same: it may be older than the rule, or restored
+ * without terrace_tables. Who lands in it, or finds rows in it, claims it. A read that finds none
+ * does not: it may be that of the wrong pair. */
 #include "landing/shape_int.h"
 
 #include <stdlib.h>
 
+#include "base/log.h"
 #include "base/mem.h"
 
 #include "base/banned.h"
@@ -33,7 +39,9 @@ static struct sink_column object_column[OBJECT_COLUMNS] = {
     [OBJECT_KEY] = {.name = BYTES_INIT("key"), .type = SINK_KEY},
     [OBJECT_VALUE] = {.name = BYTES_INIT("value"), .type = SINK_BLOB},
     [OBJECT_UP_VERSION] = {.name = BYTES_INIT(LAND_COLUMN_VERSION), .type = SINK_BIGINT},
-    [OBJECT_IS_DEL] = {.name = BYTES_INIT(LAND_COLUMN_IS_DEL), .type = SINK_BIGINT},
+    [OBJECT_IS_DEL] = {.name = BYTES_INIT(LAND_COLUMN_IS_DEL),
+                       .type = SINK_BIGINT,
+                       .starts_at_0 = true},
     [OBJECT_DEL_TIME] = {.name = BYTES_INIT(LAND_COLUMN_DEL_TIME), .type = SINK_BIGINT},
     [OBJECT_CREATE_TIME] = {.name = BYTES_INIT("create_time"), .type = SINK_BIGINT},
     [OBJECT_UPDATE_TIME] = {.name = BYTES_INIT("update_time"), .type = SINK_BIGINT},
@@ -56,71 +64,26 @@ static const enum sink_use remove_use[] = {SINK_SET, SINK_SET, SINK_SET,  SINK_S
 
 /* ---- which table ---- */
 
-enum { OWNER_NAME, OWNER_PAIR, OWNER_VERSION, OWNER_COLUMNS };
-static struct sink_column owner_column[OWNER_COLUMNS] = {
-    [OWNER_NAME] = {.name = BYTES_INIT("name"), .type = SINK_KEY},
-    [OWNER_PAIR] = {.name = BYTES_INIT("pair"), .type = SINK_TEXT},
-    [OWNER_VERSION] = {.name = BYTES_INIT(LAND_COLUMN_VERSION), .type = SINK_BIGINT},
-};
-static const struct sink_table owners_table = {.name = BYTES_INIT("terrace_tables"),
-                                               .column = owner_column,
-                                               .column_count = OWNER_COLUMNS,
-                                               .version = OWNER_VERSION};
-
-struct pair_answer {
-    struct bytes wanted;
-    bool found, ours;
-};
-
-static enum rc pair_row(void *arg, const struct sink_cell *cell, struct err *err)
-{
-    struct pair_answer *answer = arg;
-    (void)err;
-    answer->found = true;
-    answer->ours = cell[0].kind == SINK_BYTES && bytes_eq(cell[0].bytes, answer->wanted);
-    return RC_OK;
-}
-
 /* Whose table it is. RC_NOT_FOUND: nobody has used it; RC_BUSY: another has. */
 static enum rc pair_check(struct shape_db *db, struct bytes name, struct bytes pair,
                           struct err *err)
 {
-    static const size_t wanted[] = {OWNER_PAIR};
-    struct pair_answer answer = {.wanted = pair};
-    const struct sink_query query = {.table = &owners_table,
-                                     .column = wanted,
-                                     .column_count = 1,
-                                     .where = OWNER_NAME,
-                                     .value = &name,
-                                     .value_count = 1};
-    enum rc rc = sink_select(db->sink, &query, pair_row, &answer, err);
-    if (rc != RC_OK)
-        return rc;
-    if (!answer.found)
-        return RC_NOT_FOUND;
-    if (!answer.ours)
-        return err_set(err, RC_BUSY, "the table %.*s belongs to another app and region",
-                       (int)name.len, (const char *)name.ptr);
-    return RC_OK;
+    struct arena arena;
+    struct bytes found;
+    arena_init(&arena);
+    enum rc rc = owner_get(db, name, &arena, &found, err);
+    if (rc == RC_OK && !bytes_eq(found, pair))
+        rc = err_set(err, RC_BUSY, "the table %.*s belongs to another app and region",
+                     (int)name.len, (const char *)name.ptr);
+    arena_done(&arena);
+    return rc;
 }
 
 static enum rc pair_claim(struct shape_db *db, struct bytes name, struct bytes pair,
                           struct err *err)
 {
-    static const size_t column[] = {OWNER_NAME, OWNER_PAIR, OWNER_VERSION};
-    static const enum sink_use use[] = {SINK_SET, SINK_SET, SINK_SET};
-    const struct sink_cell cell[] = {cell_bytes(name), cell_bytes(pair), cell_int(1)};
-    const struct sink_change change = {.table = &owners_table,
-                                       .kind = SINK_UPSERT,
-                                       .upsert = {.column = column,
-                                                  .use = use,
-                                                  .column_count = OWNER_COLUMNS,
-                                                  .cell = cell,
-                                                  .row_count = 1}};
-    enum rc rc = sink_create(db->sink, &owners_table, err);
-    if (rc == RC_OK)
-        rc = sink_land(db->sink, &change, 1, NULL, err);
-    return rc == RC_OK || rc == RC_NEWER ? pair_check(db, name, pair, err) : rc;
+    enum rc rc = owner_put(db, name, pair, err);
+    return rc == RC_OK ? pair_check(db, name, pair, err) : rc;
 }
 
 static struct object_table *table_known(const struct shape_db *db, struct bytes pair)
@@ -158,31 +121,95 @@ void object_forget(struct shape_db *db)
     }
 }
 
-/* make: it is made if it is not there; otherwise RC_NOT_FOUND. RC_BUSY: it is another's. */
+/* Whether the table can be landed in and lifted from, which it has to be before anybody claims it:
+ * what cannot be read is an error, and not an empty answer. RC_NOT_FOUND: there is no such table.
+ */
+static enum rc table_look(struct shape_db *db, struct bytes name, bool *ret_indexed,
+                          struct err *err)
+{
+    struct sink_table *there = NULL;
+    enum rc rc = sink_describe(db->sink, name, &there, err);
+    for (size_t i = 0; rc == RC_OK && i < OBJECT_COLUMNS; i++) {
+        const struct sink_column *column = NULL;
+        for (size_t at = 0; !column && at < there->column_count; at++)
+            if (bytes_eq(there->column[at].name, object_column[i].name))
+                column = &there->column[at];
+        if (!column)
+            rc = err_set(err, RC_INVALID, "the table %.*s has no column \"%.*s\"", (int)name.len,
+                         (const char *)name.ptr, (int)object_column[i].name.len,
+                         (const char *)object_column[i].name.ptr);
+        else if (i == OBJECT_QUERY_ALL_KEY)
+            *ret_indexed = column->is_indexed;
+    }
+    sink_table_free(there);
+    return rc;
+}
+
+/* The table becomes ours, for good. Without an index on query_all_key every lift of a whole key
+ * would read all of it; a database that refuses the index is used as it is. */
+static enum rc table_claim(struct shape_db *db, struct object_table *table, struct err *err)
+{
+    struct bytes folded = bytes_of(mem_dup(table->name.ptr, table->name.len), table->name.len);
+    enum rc rc = RC_OK;
+    sink_fold_name((uint8_t *)folded.ptr, folded.len);
+    if (!table->is_indexed)
+        rc = sink_add_index(db->sink, &table->table, err);
+    if (rc == RC_INVALID) {
+        log_warn("landing: the table %.*s has no index on query_all_key, and gets none: %s",
+                 (int)table->name.len, (const char *)table->name.ptr, err->text);
+        rc = RC_OK;
+    }
+    if (rc == RC_OK)
+        rc = pair_claim(db, folded, table->pair, err);
+    table->is_claimed = rc == RC_OK;
+    mem_free((void *)folded.ptr);
+    return rc;
+}
+
+/* make: the table is claimed, and one that is not there is made; otherwise RC_NOT_FOUND. RC_BUSY:
+ * it is another's. */
+static enum rc table_open(struct shape_db *db, struct bytes name, struct bytes pair, bool make,
+                          struct object_table **ret_table, struct err *err)
+{
+    struct object_table look = {.is_indexed = true};
+    struct bytes folded = bytes_of(mem_dup(name.ptr, name.len), name.len);
+    sink_fold_name((uint8_t *)folded.ptr, folded.len);
+    enum rc rc = pair_check(db, folded, pair, err);
+    mem_free((void *)folded.ptr);
+    look.is_claimed = rc == RC_OK;
+    if (rc == RC_OK || rc == RC_NOT_FOUND)
+        rc = table_look(db, name, &look.is_indexed, err);
+    bool is_missing = rc == RC_NOT_FOUND;
+    if (rc != RC_OK && !(is_missing && make))
+        return rc;
+    struct object_table *table = table_remember(db, name, pair);
+    table->is_claimed = look.is_claimed;
+    table->is_indexed = look.is_indexed;
+    rc = make && !table->is_claimed ? table_claim(db, table, err) : RC_OK;
+    if (rc == RC_OK && is_missing)
+        rc = sink_create(db->sink, &table->table, err);
+    if (rc == RC_OK)
+        *ret_table = table;
+    else
+        object_forget(db); /* it is not known to be ours */
+    return rc;
+}
+
 static enum rc table_get(struct shape_db *db, const struct address *address, bool make,
-                         const struct sink_table **ret_table, struct err *err)
+                         struct object_table **ret_table, struct err *err)
 {
     struct arena arena;
     arena_init(&arena);
     struct bytes pair = arena_join(&arena, address->app, BYTES("&"), address->region);
     struct bytes name = arena_join(&arena, address->app, BYTES("_"), address->region);
-    struct bytes folded = arena_copy(&arena, name);
-    sink_fold_name((uint8_t *)folded.ptr, folded.len);
     struct object_table *table = table_known(db, pair);
     enum rc rc = RC_OK;
-    if (!table && db->explaining) {
+    if (!table && db->explaining)
         table = table_remember(db, name, pair);
-    } else if (!table) {
-        rc = pair_check(db, folded, pair, err);
-        if (rc == RC_NOT_FOUND && make)
-            rc = pair_claim(db, folded, pair, err);
-        if (rc == RC_OK)
-            table = table_remember(db, name, pair);
-        if (rc == RC_OK && make)
-            rc = sink_create(db->sink, &table->table, err);
-    }
+    else if (!table)
+        rc = table_open(db, name, pair, make, &table, err);
     if (rc == RC_OK)
-        *ret_table = &table->table;
+        *ret_table = table;
     arena_done(&arena);
     return rc;
 }
@@ -292,9 +319,11 @@ enum rc object_changes(struct shape_db *db, const struct slice *slice, size_t co
     struct bytes *query_all_key = arena_alloc_array(list->arena, count, sizeof *query_all_key);
     for (size_t i = 0; i < count; i++) {
         const struct address *address = &slice[i].owner->address;
-        enum rc rc = table_get(db, address, true, &table[i], err);
+        struct object_table *known;
+        enum rc rc = table_get(db, address, true, &known, err);
         if (rc != RC_OK) /* for a sink, what it refuses is invalid */
             return rc == RC_BUSY ? RC_INVALID : rc;
+        table[i] = &known->table;
         query_all_key[i] = arena_join(list->arena, address->type, BYTES(":"), address->owner);
         row_count +=
             slice_rows(&slice[i], table[i], query_all_key[i], list->arena, row + row_count);
@@ -345,17 +374,21 @@ static struct sink_query lift_query(const struct sink_table *table, const struct
 enum rc object_lift(struct shape_db *db, const struct address *address, const struct bytes *field,
                     size_t field_count, struct lift_rows *to, struct err *err)
 {
-    const struct sink_table *table;
+    struct object_table *table;
     struct arena arena;
     enum rc rc = table_get(db, address, false, &table, err);
-    if (rc == RC_BUSY)
-        return RC_OK; /* then nothing of this key can have landed */
-    if (rc != RC_OK)
-        return rc;
+    if (rc != RC_OK) /* without a table, or in another's, nothing of this key has landed */
+        return rc == RC_BUSY || rc == RC_NOT_FOUND ? RC_OK : rc;
     arena_init(&arena);
-    struct sink_query query = lift_query(table, address, field, field_count, &arena);
+    struct sink_query query = lift_query(&table->table, address, field, field_count, &arena);
     rc = sink_select(db->sink, &query, lift_take, to, err);
     arena_done(&arena);
+    if (rc == RC_OK && to->count > 0 && !table->is_claimed)
+        rc = table_claim(db, table, err);
+    if (rc == RC_BUSY) { /* another was faster: the rows are its own */
+        to->count = 0;
+        rc = RC_OK;
+    }
     return rc;
 }
 
@@ -376,11 +409,11 @@ enum rc object_lift_many(struct shape_db *db, struct many *many, const struct by
 {
     static const size_t column[] = {OBJECT_KEY, OBJECT_VALUE, OBJECT_UP_VERSION, OBJECT_IS_DEL,
                                     OBJECT_QUERY_ALL_KEY};
-    const struct sink_table *table;
+    struct object_table *table;
     enum rc rc = table_get(db, many->owner->address, false, &table, err);
-    if (rc != RC_OK)
-        return rc == RC_BUSY ? RC_OK : rc; /* another's table has nothing of these */
-    const struct sink_query query = {.table = table,
+    if (rc != RC_OK) /* without a table, or in another's, there is nothing of these */
+        return rc == RC_BUSY || rc == RC_NOT_FOUND ? RC_OK : rc;
+    const struct sink_query query = {.table = &table->table,
                                      .column = column,
                                      .column_count = ARRAY_LEN(column),
                                      .where = OBJECT_QUERY_ALL_KEY,

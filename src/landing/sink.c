@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+/* sink.c - checks every call of a sink before its database gets it. */
 #include "landing/sink.h"
 
 #include <stdio.h>
@@ -56,15 +58,56 @@ enum rc sink__check_interrupt(struct sink *sink, struct err *err)
     return RC_OK;
 }
 
-static enum rc connect_first(struct sink *sink, struct err *err)
+void sink_greet_set(struct sink *sink, sink_greet_fn *fn, void *arg)
+{
+    sink->greet = fn;
+    sink->greet_arg = arg;
+}
+
+void sink_make_set(struct sink *sink, bool makes)
+{
+    sink->never_makes = !makes;
+}
+
+bool sink_is_missing(const struct sink *sink)
+{
+    return sink->is_missing;
+}
+
+enum rc sink__connect(struct sink *sink, struct err *err)
 {
     enum rc rc = sink__check_interrupt(sink, err);
-    return rc == RC_OK ? sink->ops->connect(sink, err) : rc;
+    sink->is_missing = false;
+    if (rc == RC_OK)
+        rc = sink->ops->connect(sink, err);
+    if (rc != RC_OK || !sink->is_new || !sink->greet)
+        return rc;
+    if (sink->is_greeting) { /* it was lost, and this one is another */
+        sink->ops->disconnect(sink);
+        return err_set(err, RC_IO, "the connection to \"%s\" was lost", sink->name);
+    }
+    sink->is_new = false;
+    sink->is_greeting = true;
+    rc = sink->greet(sink->greet_arg, err);
+    sink->is_greeting = false;
+    if (rc == RC_OK)
+        return rc;
+    sink->ops->disconnect(sink);
+    if (err && rc != RC_NOMEM)
+        err->rc = RC_IO;
+    return rc == RC_NOMEM ? rc : RC_IO;
 }
 
 enum rc sink_ping(struct sink *sink, struct err *err)
 {
-    enum rc rc = connect_first(sink, err);
+    enum rc rc = sink__connect(sink, err);
+    if (rc != RC_OK)
+        return rc;
+    rc = sink->ops->ping(sink, err);
+    if (rc != RC_IO)
+        return rc;
+    sink->ops->disconnect(sink); /* one that was lost since: a new one says what is there now */
+    rc = sink__connect(sink, err);
     return rc == RC_OK ? sink->ops->ping(sink, err) : rc;
 }
 
@@ -189,7 +232,7 @@ static enum rc land(struct sink *sink, const struct sink_change *change, size_t 
         if (rc != RC_OK)
             return rc;
     }
-    enum rc rc = connect_first(sink, err);
+    enum rc rc = sink__connect(sink, err);
     if (rc != RC_OK || count == 0)
         return rc;
     return sink->ops->land(sink, change, count, newest, err);
@@ -280,7 +323,7 @@ enum rc sink_select(struct sink *sink, const struct sink_query *query, sink_row_
 {
     enum rc rc = check_table(query->table, err);
     if (rc == RC_OK)
-        rc = connect_first(sink, err);
+        rc = sink__connect(sink, err);
     if (rc != RC_OK)
         return rc;
     if (query->value_count == 0)
@@ -305,7 +348,7 @@ enum rc sink_describe(struct sink *sink, struct bytes name, struct sink_table **
     const struct sink_def *def;
     enum rc rc = sink_check_name(name, "table", err);
     if (rc == RC_OK)
-        rc = connect_first(sink, err);
+        rc = sink__connect(sink, err);
     if (rc == RC_OK)
         rc = sink->ops->define(sink, name, &def, err);
     if (rc == RC_OK)
@@ -333,8 +376,17 @@ enum rc sink_create(struct sink *sink, const struct sink_table *table, struct er
     }
     ASSERT(table->index < table->column_count);
     ASSERT(table->column[0].type == SINK_KEY || table->column[0].type == SINK_BIGINT);
-    rc = connect_first(sink, err);
+    rc = sink__connect(sink, err);
     return rc == RC_OK ? sink->ops->create(sink, table, err) : rc;
+}
+
+enum rc sink_add_index(struct sink *sink, const struct sink_table *table, struct err *err)
+{
+    ASSERT(table->index > 0 && table->index < table->column_count);
+    enum rc rc = check_table(table, err);
+    if (rc == RC_OK)
+        rc = sink__connect(sink, err);
+    return rc == RC_OK ? sink->ops->add_index(sink, table, err) : rc;
 }
 
 enum rc sink_add_column(struct sink *sink, struct bytes table, const struct sink_column *column,
@@ -345,7 +397,7 @@ enum rc sink_add_column(struct sink *sink, struct bytes table, const struct sink
     if (rc == RC_OK)
         rc = sink_check_name(column->name, "column", err);
     if (rc == RC_OK)
-        rc = connect_first(sink, err);
+        rc = sink__connect(sink, err);
     return rc == RC_OK ? sink->ops->add_column(sink, table, column, err) : rc;
 }
 

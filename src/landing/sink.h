@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /* sink.h - where changes land: one connection to a SQL database.
  *
  * A sink knows tables, columns and versions. It knows nothing of rules, keys or the store: what
@@ -14,8 +15,8 @@
  *       that is older than the one that is there is RC_NEWER. A sweep passes by what is newer.
  *   (3) A value is stored exactly or refused, never cut, rounded or converted to something else:
  *       what is taken is read as the same bytes. So '007' and '1.5' are refused by an INT, and
- * '1.5' by a DECIMAL(5,2), which would give '1.50' back. (4) Names are quoted and values are bound.
- * No byte of a name or a value is ever read as SQL.
+ *       '1.5' by a DECIMAL(5,2), which would give '1.50' back.
+ *   (4) Names are quoted and values are bound. No byte of a name or a value is ever read as SQL.
  *
  * What all functions answer:
  *   RC_OK
@@ -31,8 +32,8 @@
  * Every function connects first if there is no connection; after RC_IO the next one tries anew.
  *
  * Ownership: sink_open() gives the sink to its caller. Arguments are borrowed for the call, rows
- * given to a sink_row_fn until it returns. Threads: one at a time. Several sinks of the same
- * database may be open at once. */
+ * given to a sink_row_fn until it returns.
+ * Threads: one at a time. Several sinks of the same database may be open at once. */
 #pragma once
 
 #include "base/bytes.h"
@@ -61,6 +62,8 @@ struct sink_column {
     enum sink_type type;
     bool is_required;  /* NOT NULL */
     bool is_automatic; /* the database changes it with the row: ON UPDATE CURRENT_TIMESTAMP */
+    bool is_indexed;   /* sink_describe(): an index begins with it */
+    bool starts_at_0;  /* where we add it: DEFAULT 0, also in rows that are there; else NULL */
 };
 
 /* Column 0 is the primary key. Who looks for a table's columns by name does it byte by byte, except
@@ -182,8 +185,11 @@ enum rc sink_describe(struct sink *sink, struct bytes name, struct sink_table **
 void sink_table_free(struct sink_table *table); /* NULL is allowed */
 /* CREATE TABLE IF NOT EXISTS, with its index. A table that is there is left as it is. */
 enum rc sink_create(struct sink *sink, const struct sink_table *table, struct err *err) NODISCARD;
+/* CREATE INDEX on the column that table->index names, under our own name for it. */
+enum rc sink_add_index(struct sink *sink, const struct sink_table *table,
+                       struct err *err) NODISCARD;
 /* ALTER TABLE ADD COLUMN; RC_OK as well if another has added it meanwhile. The new column is NULL
- * in every row. */
+ * in every row, or 0 if it starts so. */
 enum rc sink_add_column(struct sink *sink, struct bytes table, const struct sink_column *column,
                         struct err *err) NODISCARD;
 
@@ -197,7 +203,17 @@ enum rc sink_add_column(struct sink *sink, struct bytes table, const struct sink
  * over the one in the URL. Connects to nothing: RC_INVALID for what cannot be understood. */
 enum rc sink_open(const char *url, const char *password, struct sink **ret_sink,
                   struct err *err) NODISCARD;
+/* Whether there is a password in the URL; it, and the URL without it, are the caller's to free. */
+bool sink_url_password(const char *url, char **ret_password, char **ret_bare);
 void sink_close(struct sink *sink); /* NULL is allowed */
+/* A connection that was made is greeted before it is used for anything else. fn may use the sink;
+ * its error ends the connection, and is RC_IO for who wanted it. */
+typedef enum rc sink_greet_fn(void *arg, struct err *err);
+void sink_greet_set(struct sink *sink, sink_greet_fn *fn, void *arg);
+/* SQLite: whether a file that is not there is made. It is, unless told otherwise. */
+void sink_make_set(struct sink *sink, bool makes);
+/* The last attempt to connect found that there is no such file, or no such database. */
+bool sink_is_missing(const struct sink *sink);
 /* Connects if there is no connection and asks for a sign of life. */
 enum rc sink_ping(struct sink *sink, struct err *err) NODISCARD;
 /* The URL without its password, for people. Borrowed from the sink. */

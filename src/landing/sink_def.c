@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+/* sink_def.c - what a sink knows of its tables: columns, types, keys. */
 #include "base/mem.h"
 #include "landing/sink_int.h"
 
@@ -92,7 +94,8 @@ struct sink_table *sink__def_table(const struct sink_def *def)
         table->column[place] = (struct sink_column){.name = bytes_of(text, decl->name.len),
                                                     .type = decl->type,
                                                     .is_required = !decl->is_nullable,
-                                                    .is_automatic = decl->is_automatic};
+                                                    .is_automatic = decl->is_automatic,
+                                                    .is_indexed = decl->is_indexed};
         text += decl->name.len;
         if (place && bytes_eq(decl->name, BYTES("up_version")))
             table->version = place;

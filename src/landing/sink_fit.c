@@ -1,8 +1,9 @@
-/* Invariant (3) of sink.h: a value is stored only if reading it gives the same bytes. Databases
- * do not keep it by themselves: MariaDB in its strictest mode stores '1.5' in an INT as 2, '007' as
- * 7, 'ab ' in a CHAR as 'ab', 'A' in an ENUM('a') as 'a' and 10:00:00.7 in a DATETIME as 10:00:00,
- * all without a warning, and SQLite takes 'abc' for an INTEGER. So each declared type has a rule
- * here for the one way its values are written. */
+// SPDX-License-Identifier: Apache-2.0
+/* sink_fit.c - invariant (3) of sink.h: a value is stored only if reading it gives the same bytes.
+ * Databases do not keep it by themselves: MariaDB in its strictest mode stores '1.5' in an INT as
+ * 2, '007' as 7, 'ab ' in a CHAR as 'ab', 'A' in an ENUM('a') as 'a' and 10:00:00.7 in a DATETIME
+ * as 10:00:00, all without a warning, and SQLite takes 'abc' for an INTEGER. So each declared type
+ * has a rule here for the one way its values are written. */
 #include <stdio.h>
 #include <stdlib.h>
 

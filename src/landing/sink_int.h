@@ -1,9 +1,10 @@
+// SPDX-License-Identifier: Apache-2.0
 /* sink_int.h - what the files behind sink.h share: URLs, declarations of columns, SQL texts, and
  * the table of operations of a database.
  *
  * Ownership: a struct sink is embedded first in the database's own struct; a struct sink_def owns
- * all it points to. Threads: as sink.h says; `interrupted` is the one field that two threads touch.
- */
+ * all it points to.
+ * Threads: as sink.h says; `interrupted` is the one field that two threads touch. */
 #pragma once
 
 #include <stdatomic.h>
@@ -86,6 +87,7 @@ struct sink_decl {
     bool is_nullable;
     bool is_generated; /* nobody can write it */
     bool is_automatic;
+    bool is_indexed;      /* an index begins with it */
     bool is_byte_ordered; /* compared as bytes: equal means identical */
     char *members;        /* of ENUM and SET: 'a','b''c' as the database writes it */
     char *declared;       /* for people */
@@ -187,8 +189,10 @@ struct sink_ops {
     /* Takes what it wants out of url, leaving NULL. Connects to nothing. */
     struct sink *(*open)(struct sink_url *url);
     void (*close)(struct sink *sink);
-    /* RC_OK: there is a connection, as far as one can know without asking. */
+    /* RC_OK: there is a connection, as far as one can know without asking. Sets is_new with one
+     * that was made, is_missing if there is nothing to connect to. */
     enum rc (*connect)(struct sink *sink, struct err *err);
+    void (*disconnect)(struct sink *sink);
     enum rc (*ping)(struct sink *sink, struct err *err);
     /* newest NULL: a check, rolled back at the end instead of committed. Otherwise *newest becomes
      * SINK_NONE_NEWER, or, with RC_NEWER, the highest version that kept a row from being taken. */
@@ -200,6 +204,7 @@ struct sink_ops {
     enum rc (*define)(struct sink *sink, struct bytes name, const struct sink_def **ret_def,
                       struct err *err);
     enum rc (*create)(struct sink *sink, const struct sink_table *table, struct err *err);
+    enum rc (*add_index)(struct sink *sink, const struct sink_table *table, struct err *err);
     enum rc (*add_column)(struct sink *sink, struct bytes table, const struct sink_column *column,
                           struct err *err);
     void (*interrupt)(struct sink *sink); /* from any thread */
@@ -210,9 +215,18 @@ extern const struct sink_ops sink__mysql_ops;
 struct sink {
     const struct sink_ops *ops;
     char *name;
-    size_t query_bytes_max;   /* of the values of one statement; known once there is a connection */
+    size_t query_bytes_max; /* of the values of one statement; known once there is a connection */
+    sink_greet_fn *greet;
+    void *greet_arg;
+    bool is_new;      /* the connection, which is to be greeted */
+    bool is_greeting; /* what the greeting asks is not greeted again */
+    bool is_missing;
+    bool never_makes;
     _Atomic bool interrupted; /* shared: atomic */
 };
+
+/* There is a connection, and it was greeted. */
+enum rc sink__connect(struct sink *sink, struct err *err) NODISCARD;
 
 /* Before the commit: RC_NEWER if a row was not taken. */
 enum rc sink__check_newer(const struct sink *sink, const int64_t *newest,

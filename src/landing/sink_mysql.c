@@ -1,4 +1,5 @@
-/* MySQL and MariaDB: one connection through MariaDB Connector/C.
+// SPDX-License-Identifier: Apache-2.0
+/* sink_mysql.c - MySQL and MariaDB: one connection through MariaDB Connector/C.
  *
  * Every connection is set up anew: strict mode, utf8mb4, UTC (a TIMESTAMP has no hour that is there
  * twice), and limits for waiting. Nothing of a session is trusted to survive. */
@@ -307,12 +308,14 @@ static enum rc mysql_sink_connect(struct sink *sink, struct err *err)
                             url->password ? url->password : "", url->database, url->port,
                             url->socket, 0)) {
         enum rc rc = sink__mysql_fail(mysql, NULL, "connect to", err);
+        sink->is_missing = mysql->error == ER_BAD_DB_ERROR;
         sink__mysql_disconnect(mysql, true);
         return away(rc, err);
     }
     pthread_mutex_lock(&mysql->lock);
     mysql->fd = (int)mysql_get_socket(mysql->mysql);
     pthread_mutex_unlock(&mysql->lock);
+    sink->is_new = true;
     enum rc rc = sink__check_interrupt(sink, err); /* it may have come before there was an fd */
     /* The library takes a server without TLS all the same. */
     if (rc == RC_OK && url->tls != SINK_TLS_OFF && !mysql_get_ssl_cipher(mysql->mysql))
@@ -324,10 +327,16 @@ static enum rc mysql_sink_connect(struct sink *sink, struct err *err)
     return away(rc, err);
 }
 
+static void mysql_sink_disconnect(struct sink *sink)
+{
+    sink__mysql_disconnect(sink__mysql_of(sink), true);
+}
+
 static enum rc mysql_sink_ping(struct sink *sink, struct err *err)
 {
     struct sink_mysql *mysql = sink__mysql_of(sink);
-    if (mysql_ping(mysql->mysql) != 0)
+    /* Not mysql_ping(): a database that was dropped under its connection is not there. */
+    if (mysql_select_db(mysql->mysql, mysql->url.database) != 0)
         return sink__mysql_fail(mysql, NULL, "reach", err);
     return RC_OK;
 }
@@ -448,6 +457,16 @@ static enum rc mysql_sink_create(struct sink *sink, const struct sink_table *tab
     return sink__mysql_run_built(mysql, is_built, "create a table in", err);
 }
 
+static enum rc mysql_sink_add_index(struct sink *sink, const struct sink_table *table,
+                                    struct err *err)
+{
+    struct sink_mysql *mysql = sink__mysql_of(sink);
+    buf_cut(&mysql->sql, 0);
+    bool is_built = sink__sql_index(&mysql->sql, &mysql->dialect, table);
+    enum rc rc = sink__mysql_run_built(mysql, is_built, "create an index in", err);
+    return rc == RC_INVALID && mysql->error == ER_DUP_KEYNAME ? RC_OK : rc; /* another was faster */
+}
+
 static enum rc mysql_sink_add_column(struct sink *sink, struct bytes table,
                                      const struct sink_column *column, struct err *err)
 {
@@ -477,11 +496,13 @@ const struct sink_ops sink__mysql_ops = {
     .open = mysql_sink_open,
     .close = mysql_sink_close,
     .connect = mysql_sink_connect,
+    .disconnect = mysql_sink_disconnect,
     .ping = mysql_sink_ping,
     .land = sink__mysql_land,
     .select = sink__mysql_select,
-    .define = sink__mysql_define,
+    .define = sink__mysql_describe,
     .create = mysql_sink_create,
+    .add_index = mysql_sink_add_index,
     .add_column = mysql_sink_add_column,
     .interrupt = mysql_sink_interrupt,
 };

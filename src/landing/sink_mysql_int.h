@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /* sink_mysql_int.h - what the files of the MySQL sink share: the connection, its statements, rows.
  *
  * Threads: as sink.h says; `lock` guards `fd` against sink_interrupt(). */
@@ -70,6 +71,9 @@ enum rc sink__mysql_rows(struct sink_mysql *mysql, const struct mysql_rows *rows
 /* Fresh from the database. */
 enum rc sink__mysql_define(struct sink *sink, struct bytes name, const struct sink_def **ret_def,
                            struct err *err) NODISCARD;
+/* What is remembered, if the table still looks so: one short statement. */
+enum rc sink__mysql_describe(struct sink *sink, struct bytes name, const struct sink_def **ret_def,
+                             struct err *err) NODISCARD;
 /* In a transaction: the table cannot be altered until its end. */
 enum rc sink__mysql_define_locked(struct sink_mysql *mysql, struct bytes name,
                                   const struct sink_def **ret_def, struct err *err) NODISCARD;

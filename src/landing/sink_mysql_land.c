@@ -1,4 +1,5 @@
-/* Landing in MySQL: one transaction of statements with many rows each.
+// SPDX-License-Identifier: Apache-2.0
+/* sink_mysql_land.c - landing in MySQL: one transaction of statements with many rows each.
  *
  * ON DUPLICATE KEY UPDATE fires for any unique index, and for keys that the collation calls equal.
  * Where that can be, the keys are read again before the commit: each of them has to be there.

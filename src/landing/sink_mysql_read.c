@@ -1,4 +1,6 @@
-/* Reading from MySQL: rows as they come, and what the server says about a table. */
+// SPDX-License-Identifier: Apache-2.0
+/* sink_mysql_read.c - reading from MySQL: rows as they come, and what the server says about a
+ * table. */
 #include <mariadb/mysqld_error.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -334,6 +336,7 @@ static enum rc add_column(void *arg, const struct sink_cell *cell, struct err *e
     struct sink_decl *decl = sink__def_add(define->def, cell[COL_NAME].bytes, declared);
     mem_free(declared);
     decl->is_nullable = is_word(&cell[COL_NULL], "YES");
+    decl->is_indexed = cell[COL_KEY].kind == SINK_BYTES && cell[COL_KEY].bytes.len > 0;
     decl->is_automatic = has_text(&cell[COL_EXTRA], "on update");
     decl->is_generated = has_text(&cell[COL_EXTRA], "VIRTUAL") ||
                          has_text(&cell[COL_EXTRA], "STORED") ||
@@ -477,6 +480,14 @@ enum rc sink__mysql_define_locked(struct sink_mysql *mysql, struct bytes name,
     def->checked_in = mysql->transaction;
     *ret_def = def;
     return RC_OK;
+}
+
+enum rc sink__mysql_describe(struct sink *sink, struct bytes name, const struct sink_def **ret_def,
+                             struct err *err)
+{
+    struct sink_mysql *mysql = sink__mysql_of(sink);
+    mysql->transaction++; /* what was compared before does not count */
+    return sink__mysql_define_locked(mysql, name, ret_def, err);
 }
 
 /* ---- queries ---- */
@@ -663,7 +674,7 @@ enum rc sink__mysql_select(struct sink *sink, const struct sink_query *query, si
     if (rc == RC_OK && reading.is_stale) {
         reading.is_stale = false;
         reading.is_known = true;
-        rc = sink->ops->connect(sink, err);
+        rc = sink__connect(sink, err);
         if (rc == RC_OK)
             rc = match_table(mysql, &reading, err);
         if (rc == RC_OK)

@@ -1,5 +1,6 @@
-/* SQL texts for both dialects. Invariant (4) of sink.h: the only thing of a caller that enters a
- * text is a name, through sink__sql_name(); values are always ?. */
+// SPDX-License-Identifier: Apache-2.0
+/* sink_sql.c - SQL texts for both dialects. Invariant (4) of sink.h: the only thing of a caller
+ * that enters a text is a name, through sink__sql_name(); values are always ?. */
 #include "landing/sink_int.h"
 
 #include "base/banned.h"
@@ -244,6 +245,7 @@ bool sink__sql_create(struct buf *to, const struct sink_dialect *dialect,
         return false;
     for (size_t i = 0; i < table->column_count; i++)
         if (!add_column(&sql, "", i, " ") || !add(to, dialect->type[table->column[i].type]) ||
+            !add(to, table->column[i].starts_at_0 ? " DEFAULT 0" : "") ||
             !add(to, i ? "," : " NOT NULL,"))
             return false;
     if (!add_column(&sql, "PRIMARY KEY (", 0, ")"))
@@ -258,8 +260,10 @@ bool sink__sql_index(struct buf *to, const struct sink_dialect *dialect,
                      const struct sink_table *table)
 {
     const struct sql sql = {to, dialect, table};
-    return add(to, "CREATE INDEX IF NOT EXISTS ") && add_index_name(&sql) &&
-           add_table(&sql, " ON ", " (") && add_column(&sql, "", table->index, ")");
+    /* MySQL has no IF NOT EXISTS here. */
+    return add(to, dialect->is_mysql ? "CREATE INDEX " : "CREATE INDEX IF NOT EXISTS ") &&
+           add_index_name(&sql) && add_table(&sql, " ON ", " (") &&
+           add_column(&sql, "", table->index, ")");
 }
 
 bool sink__sql_add_column(struct buf *to, const struct sink_dialect *dialect, struct bytes table,
@@ -267,5 +271,5 @@ bool sink__sql_add_column(struct buf *to, const struct sink_dialect *dialect, st
 {
     return add(to, "ALTER TABLE ") && sink__sql_name(to, dialect, table) &&
            add(to, " ADD COLUMN ") && sink__sql_name(to, dialect, column->name) && add(to, " ") &&
-           add(to, dialect->type[column->type]);
+           add(to, dialect->type[column->type]) && add(to, column->starts_at_0 ? " DEFAULT 0" : "");
 }

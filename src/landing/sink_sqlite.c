@@ -1,4 +1,5 @@
-/* SQLite: one connection to one file.
+// SPDX-License-Identifier: Apache-2.0
+/* sink_sqlite.c - SQLite: one connection to one file.
  *
  * Durable: WAL with synchronous=FULL syncs the log at every commit. Statements are kept, keyed by
  * their text. A file that was moved or removed under us would swallow commits, so its inode is
@@ -164,6 +165,16 @@ static enum rc make_dir(struct sink_sqlite *sqlite, struct err *err)
     return rc == RC_OK ? RC_OK : err_set(err, RC_IO, "%s", err ? err->text : "");
 }
 
+/* A file that has to be there: a disk that is not mounted is no empty database. */
+static enum rc check_file(struct sink_sqlite *sqlite, struct err *err)
+{
+    struct stat now;
+    if (stat(sqlite->path, &now) == 0)
+        return RC_OK;
+    sqlite->sink.is_missing = errno == ENOENT || errno == ENOTDIR;
+    return err_set(err, RC_IO, "could not open \"%s\": %s", sqlite->path, strerror(errno));
+}
+
 /* ---- statements ---- */
 
 static enum rc prepare(struct sink_sqlite *sqlite, sqlite3_stmt **ret_stmt, struct err *err)
@@ -307,13 +318,14 @@ static enum rc sqlite_connect(struct sink *sink, struct err *err)
     if (sqlite->db && is_same_file(sqlite))
         return RC_OK;
     disconnect(sqlite);
-    enum rc rc = make_dir(sqlite, err);
+    enum rc rc = sink->never_makes ? check_file(sqlite, err) : make_dir(sqlite, err);
     if (rc != RC_OK)
         return rc;
     sqlite3 *db = NULL;
-    int code =
-        sqlite3_open_v2(sqlite->path, &db,
-                        SQLITE_OPEN_READWRITE | SQLITE_OPEN_CREATE | SQLITE_OPEN_FULLMUTEX, NULL);
+    int flags = SQLITE_OPEN_READWRITE | SQLITE_OPEN_FULLMUTEX;
+    if (!sink->never_makes)
+        flags |= SQLITE_OPEN_CREATE;
+    int code = sqlite3_open_v2(sqlite->path, &db, flags, NULL);
     pthread_mutex_lock(&sqlite->lock);
     sqlite->db = db;
     pthread_mutex_unlock(&sqlite->lock);
@@ -325,7 +337,11 @@ static enum rc sqlite_connect(struct sink *sink, struct err *err)
     } else {
         sqlite->device = opened.st_dev;
         sqlite->inode = opened.st_ino;
+        sink->is_new = true;
         sqlite3_busy_handler(db, busy, sqlite);
+        /* Else the quoted name of a column that is not there is read as a text. */
+        sqlite3_db_config(db, SQLITE_DBCONFIG_DQS_DML, 0, NULL);
+        sqlite3_db_config(db, SQLITE_DBCONFIG_DQS_DDL, 0, NULL);
         rc = set_up(sqlite, err);
     }
     if (rc == RC_OK)
@@ -337,6 +353,11 @@ static enum rc sqlite_connect(struct sink *sink, struct err *err)
     if (err)
         err->rc = RC_IO; /* whatever is wrong with a file that cannot be opened */
     return RC_IO;
+}
+
+static void sqlite_disconnect(struct sink *sink)
+{
+    disconnect(of(sink));
 }
 
 static enum rc sqlite_ping(struct sink *sink, struct err *err)
@@ -461,6 +482,31 @@ static enum rc read_collations(struct sink_sqlite *sqlite, struct sink_def *def,
     return RC_OK;
 }
 
+/* An index of some rows only does not help who asks for any. */
+static enum rc read_indexes(struct sink_sqlite *sqlite, struct sink_def *def, struct err *err)
+{
+    sqlite3_stmt *stmt;
+    int code;
+    enum rc rc = prepare_text(sqlite,
+                              "SELECT x.name FROM pragma_index_list(?) i, pragma_index_info(i.name)"
+                              " x WHERE x.seqno=0 AND i.partial=0 AND x.name IS NOT NULL",
+                              &stmt, err);
+    if (rc != RC_OK)
+        return rc;
+    sqlite3_bind_text(stmt, 1, (const char *)def->name.ptr, (int)def->name.len, SQLITE_STATIC);
+    while ((code = sqlite3_step(stmt)) == SQLITE_ROW) {
+        struct bytes name =
+            bytes_of(sqlite3_column_text(stmt, 0), (size_t)sqlite3_column_bytes(stmt, 0));
+        for (size_t i = 0; i < def->decl_count; i++)
+            def->decl[i].is_indexed = def->decl[i].is_indexed || bytes_eq(def->decl[i].name, name);
+    }
+    if (code != SQLITE_DONE)
+        rc = fail(sqlite, code, "read the indexes of", err);
+    sqlite3_reset(stmt);
+    sqlite3_clear_bindings(stmt);
+    return rc;
+}
+
 static enum rc read_def(struct sink_sqlite *sqlite, struct bytes name, struct sink_def **ret_def,
                         struct err *err)
 {
@@ -477,6 +523,8 @@ static enum rc read_def(struct sink_sqlite *sqlite, struct bytes name, struct si
     sqlite3_clear_bindings(stmt);
     if (rc == RC_OK)
         rc = read_collations(sqlite, def, err);
+    if (rc == RC_OK)
+        rc = read_indexes(sqlite, def, err);
     if (rc != RC_OK) {
         sink__def_free(def);
         return rc;
@@ -830,6 +878,14 @@ static enum rc sqlite_select(struct sink *sink, const struct sink_query *query, 
 
 /* ---- tables ---- */
 
+static enum rc sqlite_add_index(struct sink *sink, const struct sink_table *table, struct err *err)
+{
+    struct sink_sqlite *sqlite = of(sink);
+    buf_cut(&sqlite->sql, 0);
+    return run_built(sqlite, sink__sql_index(&sqlite->sql, &sqlite_dialect, table),
+                     "create an index in", err);
+}
+
 static enum rc sqlite_create(struct sink *sink, const struct sink_table *table, struct err *err)
 {
     struct sink_sqlite *sqlite = of(sink);
@@ -845,10 +901,8 @@ static enum rc sqlite_create(struct sink *sink, const struct sink_table *table, 
     if (!is_there)
         rc = run_built(sqlite, sink__sql_create(&sqlite->sql, &sqlite_dialect, table, ""),
                        "create a table in", err);
-    buf_cut(&sqlite->sql, 0);
     if (rc == RC_OK && !is_there && table->index)
-        rc = run_built(sqlite, sink__sql_index(&sqlite->sql, &sqlite_dialect, table),
-                       "create an index in", err);
+        rc = sqlite_add_index(sink, table, err);
     if (rc == RC_OK)
         rc = run(sqlite, "COMMIT", "commit to", err);
     if (rc != RC_OK)
@@ -879,11 +933,13 @@ const struct sink_ops sink__sqlite_ops = {
     .open = sqlite_open,
     .close = sqlite_close,
     .connect = sqlite_connect,
+    .disconnect = sqlite_disconnect,
     .ping = sqlite_ping,
     .land = sqlite_land,
     .select = sqlite_select,
     .define = sqlite_define,
     .create = sqlite_create,
+    .add_index = sqlite_add_index,
     .add_column = sqlite_add_column,
     .interrupt = sqlite_interrupt,
 };

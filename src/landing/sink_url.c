@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+/* sink_url.c - parses the URL of a database. */
 #include <stdlib.h>
 
 #include "base/limits.h"
@@ -226,6 +228,21 @@ static enum rc parse_mysql(const char *text, struct sink_url *url, struct err *e
     return RC_OK;
 }
 
+bool sink_url_password(const char *text, char **ret_password, char **ret_bare)
+{
+    struct sink_url url;
+    if (sink__url_parse(text, &url, NULL) != RC_OK)
+        return false;
+    bool has = url.password != NULL;
+    if (has) {
+        *ret_password = url.password;
+        *ret_bare = url.name;
+        url.password = url.name = NULL;
+    }
+    sink__url_done(&url);
+    return has;
+}
+
 static enum rc parse_sqlite(const char *text, struct sink_url *url, struct err *err)
 {
     const char *path = text + strlen("sqlite:");
@@ -237,6 +254,17 @@ static enum rc parse_sqlite(const char *text, struct sink_url *url, struct err *
                              .path = mem_dup(path, strlen(path) + 1),
                              .name = mem_dup(text, strlen(text) + 1)};
     return RC_OK;
+}
+
+/* Nothing behind the scheme is shown: it may be a password. */
+static enum rc parse_unknown(const char *text, struct err *err)
+{
+    static const char kinds[] = "a sink is sqlite:PATH or mysql://USER@HOST/DATABASE";
+    enum { SCHEME_CHARS_MAX = 32 };
+    size_t len = strcspn(text, ":/@");
+    if (text[len] != ':' || len == 0 || len > SCHEME_CHARS_MAX)
+        return err_set(err, RC_INVALID, "%s", kinds);
+    return err_set(err, RC_INVALID, "there is no kind of sink \"%.*s\": %s", (int)len, text, kinds);
 }
 
 enum rc sink__url_parse(const char *text, struct sink_url *ret_url, struct err *err)
@@ -253,7 +281,7 @@ enum rc sink__url_parse(const char *text, struct sink_url *ret_url, struct err *
     else if (strncmp(text, "mysql://", strlen("mysql://")) == 0)
         rc = parse_mysql(text, &url, err);
     else
-        rc = err_set(err, RC_INVALID, "a sink is sqlite:PATH or mysql://USER@HOST/DATABASE");
+        rc = parse_unknown(text, err);
     if (rc != RC_OK)
         sink__url_done(&url);
     else

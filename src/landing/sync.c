@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /* sync.c - LAND.SYNC: every field that is here is marked, as if it had just been written.
  *
  * Fields are marked, never owners: an owner's mark says that what is here is all there is, and
@@ -26,6 +27,7 @@ struct land_sync {
 struct step { /* what a step has done so far: (1) */
     struct land_sync *sync;
     struct land_rule *rule;
+    const struct run *run; /* landing__rule_run() */
     struct bytes key;
     struct address address;
     struct land_rows rows;
@@ -76,7 +78,8 @@ static enum rc field_sync(void *arg, struct bytes field, struct bytes value, str
 {
     struct step *step = arg;
     struct land_rule *rule = step->rule;
-    struct dirty_table table = land_rule_table(rule, address_table(rule->spec, step->key));
+    struct dirty_table table =
+        land_rule_table(rule, step->run, address_table(rule->spec, step->key));
     struct err ignored;
     bool marked;
     (void)value;
@@ -87,7 +90,7 @@ static enum rc field_sync(void *arg, struct bytes field, struct bytes value, str
     enum rc rc = is_marked_since(step, &table, field, &marked, err);
     if (rc != RC_OK || marked)
         return rc;
-    rc = land_mark(rule, step->key, field, err);
+    rc = land_mark(rule, step->run, step->key, field, err);
     step->marked += rc == RC_OK;
     step->skipped += rc == RC_INVALID;
     return rc == RC_INVALID ? RC_NOT_FOUND : rc;
@@ -98,11 +101,11 @@ static enum rc key_sync(struct step *step, struct bytes name, struct err *err)
     struct key key;
     struct err ignored;
     step->rows.looked++; /* also if it has no fields: a page of such keys is work */
-    enum rc rc = landing__key_find(step->rule->ns, name, &key, err);
+    enum rc rc = landing__key_find(step->run, name, &key, err);
     if (rc != RC_OK)
         return rc;
-    uint64_t now_ms = key.ns->kv->now_ms;
-    if (!key.exists || (key.meta.expire_ms != 0 && key.meta.expire_ms <= now_ms))
+    bool dies = key.meta.expire_ms != 0 && key.meta.expire_ms <= step->run->now_ms;
+    if (!key.exists || (dies && !land_rule_is_missing(step->rule)))
         return RC_OK; /* gone, or about to go */
     if (key.meta.type != TYPE_HASH ||
         address_of(step->rule->spec, name, &step->address, &ignored) != RC_OK) {
@@ -128,13 +131,15 @@ static enum rc page_sync(struct step *step, size_t *at, struct err *err)
     return RC_OK;
 }
 
-enum rc land_sync_step(struct land_sync *sync, struct land_rule *rule, struct err *err)
+enum rc land_sync_step(struct land_sync *sync, const struct run *run, struct land_rule *rule,
+                       struct err *err)
 {
-    struct step step = {.sync = sync, .rule = rule};
+    const struct run own = landing__rule_run(rule, run);
+    struct step step = {.sync = sync, .rule = rule, .run = &own};
     size_t at = sync->at;
     if (rule->ns != sync->ns)
         return err_set(err, RC_INVALID, "the rule was changed meanwhile");
-    step.rows.after = arena_copy(&rule->landing->kv->arena, buf_bytes(&sync->after));
+    step.rows.after = arena_copy(run->arena, buf_bytes(&sync->after));
     enum rc rc = page_sync(&step, &at, err);
     if (rc != RC_OK && rc != RC_WAIT)
         return rc;
@@ -152,7 +157,7 @@ enum rc land_sync_step(struct land_sync *sync, struct land_rule *rule, struct er
      * marked in this commit goes with it, so nothing may have been. */
     if (step.rows.looked > 0)
         return RC_WAIT;
-    rc = keys_page_next(&sync->page, rule, err);
+    rc = keys_page_next(&sync->page, &own, rule, err);
     sync->at = 0;
     return rc == RC_OK ? RC_WAIT : rc;
 }

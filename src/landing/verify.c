@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /* verify.c - LAND.VERIFY: what is here is compared with what SQL has, a page of keys at a time.
  *
  *   SCAN ──► READ ──► ASK ──► COMPARE ──► SCAN or, within a page of many fields, READ
@@ -64,7 +65,7 @@ struct land_verify {
     struct land_verify *next;
     unsigned refs;
     bool repair, abandoned, marking;
-    struct land_waiter *waiters;
+    struct dlist waiters; /* of struct land_waiter */
     enum verify_state state;
     struct keys_page page;
     size_t page_at; /* the key of the page that is next */
@@ -217,19 +218,18 @@ static void field_add(struct land_verify *verify, struct bytes name, struct byte
 }
 
 /* Whether the key is the hash it was. At the first look what is to be known of it. */
-static enum rc owner_look(const struct land_verify *verify, struct verify_owner *owner,
-                          struct key *ret_key, struct err *err)
+static enum rc owner_look(const struct land_rule *rule, const struct run *run,
+                          struct verify_owner *owner, struct key *ret_key, struct err *err)
 {
-    const struct land_rule *rule = verify->rule;
-    struct dirty_table table = land_rule_table(rule, address_table(rule->spec, owner->key));
+    struct dirty_table table = land_rule_table(rule, run, address_table(rule->spec, owner->key));
     struct buf *entry = &rule->landing->owner;
     struct err ignored;
     bool marked;
-    enum rc rc = landing__key_find(rule->ns, owner->key, ret_key, err);
+    enum rc rc = landing__key_find(run, owner->key, ret_key, err);
     if (rc != RC_OK || owner->stale)
         return rc;
-    uint64_t now_ms = ret_key->ns->kv->now_ms, expire_ms = ret_key->meta.expire_ms;
-    bool exists = ret_key->exists && (expire_ms == 0 || expire_ms > now_ms);
+    uint64_t expire_ms = ret_key->meta.expire_ms;
+    bool exists = ret_key->exists && (expire_ms == 0 || expire_ms > run->now_ms);
     if (owner->begun) {
         owner->stale = !exists || memcmp(owner->id, ret_key->meta.id, KEY_ID_BYTES) != 0; /* (2) */
         return RC_OK;
@@ -258,6 +258,7 @@ struct differ {
 
 struct walk_step { /* over fields of an owner, behind `after` */
     struct land_verify *verify;
+    const struct run *run;
     struct verify_owner *owner;
     struct land_rows rows;
     struct differ differ[LAND_STEP_FIELDS]; /* COMPARE: noted when the commit is to stay */
@@ -280,7 +281,7 @@ static enum rc owner_read(struct walk_step *step, struct err *err)
     struct verify_owner *owner = step->owner;
     struct key key;
     step->rows.looked++;
-    enum rc rc = owner_look(verify, owner, &key, err);
+    enum rc rc = owner_look(verify->rule, step->run, owner, &key, err);
     owner->begun = owner->begun || rc == RC_OK;
     if (rc == RC_OK && !owner->stale)
         rc = landing__rows_walk(&step->rows, &key, field_read, step, err);
@@ -293,12 +294,11 @@ static enum rc owner_read(struct walk_step *step, struct err *err)
 /* The owners of the page that are next; one that was begun is read to its end, or the window would
  * begin with it again for ever. Nothing is written, so what was read stays read if a field
  * behind it is cold. */
-static enum rc step_read(struct land_verify *verify, struct err *err)
+static enum rc step_read(struct land_verify *verify, const struct run *run, struct err *err)
 {
-    struct walk_step step = {.verify = verify};
-    struct arena *arena = &verify->rule->landing->kv->arena;
+    struct walk_step step = {.verify = verify, .run = run};
     enum rc rc = RC_OK;
-    step.rows.after = arena_copy(arena, buf_bytes(&verify->after));
+    step.rows.after = arena_copy(run->arena, buf_bytes(&verify->after));
     while (rc == RC_OK && verify->page_at < verify->page.count &&
            (verify->at < verify->owner_count || verify->field_count < WINDOW_FIELDS_MAX)) {
         if (verify->at == verify->owner_count)
@@ -473,11 +473,11 @@ static bool owner_report(struct land_verify *verify, const struct verify_owner *
     return true;
 }
 
-static enum rc mark_again(struct land_verify *verify, struct bytes key, struct bytes field,
-                          struct err *err)
+static enum rc mark_again(const struct walk_step *step, struct bytes field, struct err *err)
 {
+    struct land_verify *verify = step->verify;
     verify->marking = true; /* it is not a change */
-    enum rc rc = land_mark(verify->rule, key, field, err);
+    enum rc rc = land_mark(verify->rule, step->run, step->owner->key, field, err);
     verify->marking = false;
     return rc;
 }
@@ -492,7 +492,7 @@ static enum rc field_compare(void *arg, struct bytes name, struct bytes value, s
     if (!field || field->found == FOUND_EQUAL)
         return RC_OK;
     if (verify->repair && !owner->of_the_future && owner->extra == 0) {
-        enum rc rc = mark_again(verify, owner->key, name, err);
+        enum rc rc = mark_again(step, name, err);
         if (rc != RC_OK && rc != RC_INVALID) /* invalid: it can never land, and stays reported */
             return rc;
         step->repaired += rc == RC_OK;
@@ -509,7 +509,7 @@ static enum rc owner_repair(struct walk_step *step, const struct key *key, struc
     bool repairs = verify->repair && !owner->of_the_future;
     enum rc rc = RC_OK;
     if (repairs && owner->extra > 0 && verify->after.len == 0) { /* the first step */
-        rc = mark_again(verify, owner->key, BYTES(""), err);
+        rc = mark_again(step, BYTES(""), err);
         step->repaired = owner->different + owner->missing + owner->extra;
     }
     bool marks = repairs && owner->extra == 0;
@@ -524,7 +524,7 @@ static enum rc owner_compare(struct walk_step *step, struct err *err)
     struct land_verify *verify = step->verify;
     struct verify_owner *owner = step->owner;
     struct key key;
-    enum rc rc = owner_look(verify, owner, &key, err);
+    enum rc rc = owner_look(verify->rule, step->run, owner, &key, err);
     if (rc != RC_OK)
         return rc;
     if (!verify->differs && owner->stale)
@@ -555,21 +555,21 @@ static bool lsn_is_low(struct land_verify *verify, const struct store *store)
 }
 
 /* Owners up to the next one that differs, and a step over that. */
-static enum rc step_compare(struct land_verify *verify, struct store *store, struct err *err)
+static enum rc step_compare(struct land_verify *verify, const struct run *run, struct err *err)
 {
-    struct walk_step step = {.verify = verify};
+    struct walk_step step = {.verify = verify, .run = run};
     if (verify->work_rc != RC_OK)
         return err_set(err, RC_REPLY, "LANDDOWN rule %s cannot be asked: %s",
                        verify->rule->spec->name,
                        verify->work_err.text[0] ? verify->work_err.text : rc_text(verify->work_rc));
-    if (lsn_is_low(verify, store))
+    if (lsn_is_low(verify, run->kv->store))
         return RC_WAIT;
     while (!verify->differs && verify->at < verify->owner_count &&
            !owner_differs(verify, &verify->owner[verify->at]))
         owner_checked(verify, &verify->owner[verify->at++]);
     if (verify->at < verify->owner_count) {
         step.owner = &verify->owner[verify->at];
-        step.rows.after = arena_copy(&verify->rule->landing->kv->arena, buf_bytes(&verify->after));
+        step.rows.after = arena_copy(run->arena, buf_bytes(&verify->after));
         enum rc rc = owner_compare(&step, err);
         if (rc != RC_OK && rc != RC_WAIT)
             return rc;
@@ -588,9 +588,9 @@ static enum rc step_compare(struct land_verify *verify, struct store *store, str
 
 /* ---- the job ---- */
 
-static enum rc step_scan(struct land_verify *verify, struct err *err)
+static enum rc step_scan(struct land_verify *verify, const struct run *run, struct err *err)
 {
-    enum rc rc = keys_page_next(&verify->page, verify->rule, err);
+    enum rc rc = keys_page_next(&verify->page, run, verify->rule, err);
     verify->page_at = 0;
     if (rc != RC_OK)
         return rc;
@@ -599,17 +599,17 @@ static enum rc step_scan(struct land_verify *verify, struct err *err)
     return verify->page.count > 0 || !verify->page.at_end ? RC_WAIT : RC_OK;
 }
 
-static enum rc step_do(struct land_verify *verify, struct store *store, struct err *err)
+static enum rc step_do(struct land_verify *verify, const struct run *run, struct err *err)
 {
     switch (verify->state) {
     case VERIFY_SCAN:
-        return step_scan(verify, err);
+        return step_scan(verify, run, err);
     case VERIFY_READ:
-        return step_read(verify, err);
+        return step_read(verify, run, err);
     case VERIFY_ASK:
         return step_ask(verify);
     case VERIFY_COMPARE:
-        return step_compare(verify, store, err);
+        return step_compare(verify, run, err);
     }
     return RC_OK;
 }
@@ -617,16 +617,18 @@ static enum rc step_do(struct land_verify *verify, struct store *store, struct e
 static enum rc verify_run(struct task *task, struct store *store, struct err *err)
 {
     struct land_verify *verify = (struct land_verify *)task;
-    struct landing *landing = verify->rule->landing;
-    if (verify->working && !work_is_done(verify->rule->lifter, &verify->work)) {
+    struct land_rule *rule = verify->rule;
+    struct run run;
+    (void)store;
+    if (verify->working && !work_is_done(rule->lifter, &verify->work)) {
         task_wait_event(task);
         return RC_WAIT;
     }
     verify->working = false;
     if (verify->abandoned)
         return RC_OK;
-    landing__enter(landing);
-    return landing__leave(landing, step_do(verify, store, err));
+    run_begin(&run, rule->landing->kv, rule->ns, RUN_NO_LIFT | RUN_UNGUARDED);
+    return run_end(&run, step_do(verify, &run, err));
 }
 
 static void verify_done(struct task *task, enum rc rc, const struct err *err)

@@ -1,19 +1,19 @@
+// SPDX-License-Identifier: Apache-2.0
+/* worker.c - a thread with one queue of work and one database. */
 #include "landing/worker.h"
 
-#include <errno.h>
-#include <pthread.h>
-
 #include "base/mem.h"
+#include "base/thread.h"
 
 #include "base/banned.h"
 
 struct worker {
     struct shape_db *db; /* the thread's, except shape_interrupt() and shape_name() */
-    pthread_t thread;
+    struct thread thread;
     pthread_mutex_t lock;
     pthread_cond_t given;
-    struct work *first, *last; /* shared: under lock */
-    bool closing, ended;       /* shared: under lock */
+    struct dlist waiting; /* shared: under lock */
+    bool closing, ended;  /* shared: under lock */
 };
 
 static void *worker_run(void *arg)
@@ -21,14 +21,11 @@ static void *worker_run(void *arg)
     struct worker *worker = arg;
     pthread_mutex_lock(&worker->lock);
     for (;;) {
-        while (!worker->first && !worker->closing)
+        while (!worker->waiting.first && !worker->closing)
             pthread_cond_wait(&worker->given, &worker->lock);
         if (worker->closing)
             break;
-        struct work *work = worker->first;
-        worker->first = work->next;
-        if (!worker->first)
-            worker->last = NULL;
+        struct work *work = DLIST_ITEM(dlist_take_first(&worker->waiting), struct work, link);
         pthread_mutex_unlock(&worker->lock);
         work->run(work, worker->db);
         pthread_mutex_lock(&worker->lock);
@@ -41,23 +38,21 @@ static void *worker_run(void *arg)
     return NULL;
 }
 
-enum rc worker_new(const struct rule_spec *spec, struct worker **ret_worker, struct err *err)
+enum rc worker_new(const struct rule_spec *spec, struct identity *identity,
+                   struct worker **ret_worker, struct err *err)
 {
     struct shape_db *db;
-    enum rc rc = shape_open(spec, &db, err);
+    enum rc rc = shape_open(spec, identity, &db, err);
     if (rc != RC_OK)
         return rc;
     struct worker *worker = mem_zalloc(sizeof *worker);
     worker->db = db;
     pthread_mutex_init(&worker->lock, NULL);
     pthread_cond_init(&worker->given, NULL);
-    int error = pthread_create(&worker->thread, NULL, worker_run, worker);
-    if (error != 0) {
-        pthread_cond_destroy(&worker->given);
-        pthread_mutex_destroy(&worker->lock);
-        shape_close(db);
-        mem_free(worker);
-        return err_set(err, RC_NOMEM, "could not start a thread: %s", strerror(error));
+    rc = thread_start(&worker->thread, "landing", worker_run, worker, err);
+    if (rc != RC_OK) {
+        worker_free(worker);
+        return rc;
     }
     *ret_worker = worker;
     return RC_OK;
@@ -85,7 +80,7 @@ void worker_free(struct worker *worker)
     if (!worker)
         return;
     worker_stop(worker);
-    pthread_join(worker->thread, NULL);
+    thread_join(&worker->thread);
     pthread_cond_destroy(&worker->given);
     pthread_mutex_destroy(&worker->lock);
     shape_close(worker->db);
@@ -96,12 +91,7 @@ void worker_give(struct worker *worker, struct work *work)
 {
     pthread_mutex_lock(&worker->lock);
     work->done = false;
-    work->next = NULL;
-    if (worker->last)
-        worker->last->next = work;
-    else
-        worker->first = work;
-    worker->last = work;
+    dlist_add_last(&worker->waiting, &work->link);
     pthread_cond_signal(&worker->given);
     pthread_mutex_unlock(&worker->lock);
 }

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /* worker.h - a thread with a database: work goes in, and is done.
  *
  *   work->run = lift_query; work->task = &lift->task;
@@ -9,6 +10,7 @@
  * Threads: worker_*() and work_is_done() on the executor; run() on the worker's. */
 #pragma once
 
+#include "base/dlist.h"
 #include "landing/shape.h"
 #include "store/task.h"
 
@@ -18,12 +20,13 @@ struct work {
     void (*run)(struct work *work, struct shape_db *db);
     struct task *task; /* posted when it is done */
     bool done;         /* shared: under the worker's lock */
-    struct work *next;
+    struct dlink link; /* for worker.c */
 };
 
-/* RC_INVALID: the URL or the password file of the rule. The rule is borrowed. */
-enum rc worker_new(const struct rule_spec *spec, struct worker **ret_worker,
-                   struct err *err) NODISCARD;
+/* RC_INVALID: the URL or the password file of the rule. Borrows the rule, and the identity of its
+ * database. */
+enum rc worker_new(const struct rule_spec *spec, struct identity *identity,
+                   struct worker **ret_worker, struct err *err) NODISCARD;
 /* Ends what runs, as soon as its database lets go of it, and drops what waits: that is never done.
  * No task is posted any more. Does not wait. */
 void worker_stop(struct worker *worker);

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+/* archive.c - opens a frame of either format and reads records of it. */
 #include "partition/archive.h"
 
 #include "base/codec.h"

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /* archive.h - batches of completed partitions as frames of a few bytes a record.
  *
  * A frame is self-contained bytes. Format 2 (columns) keeps every field and is read in place: one

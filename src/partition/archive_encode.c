@@ -1,4 +1,5 @@
-/* Records into a frame: what both formats share, and the rows of Format 1. */
+// SPDX-License-Identifier: Apache-2.0
+/* archive_encode.c - records into a frame: what both formats share, and the rows of Format 1. */
 #include <stdlib.h>
 
 #include "base/codec.h"

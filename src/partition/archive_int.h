@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /* archive_int.h - the body of a Format 2 frame, and an opened batch.
  *
  *   SIZE  WHAT

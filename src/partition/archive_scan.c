@@ -1,4 +1,5 @@
-/* Filters over the packed columns.
+// SPDX-License-Identifier: Apache-2.0
+/* archive_scan.c - filters over the packed columns.
  *
  * A block of 256 records has a mask of those still wanted. Each column the filter names clears
  * bits; a block without any is left at once, so a column is read only where those before it found

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+/* batch_cache.c - a table and an LRU list of opened batches, bounded by bytes. */
 #include "partition/batch_cache.h"
 
 #include <stdlib.h>
@@ -15,7 +17,7 @@ struct cache_entry {
     uint8_t *frame;
     size_t bytes;
     uint64_t put_ms, used_ms, hit_count;
-    struct cache_entry *prev, *next;
+    struct dlink link;
 };
 
 /* LSN and ordinal tell objects apart. */
@@ -42,13 +44,17 @@ void part_cache_init(struct part_cache *cache, size_t bytes_max, uint64_t ttl_ms
     table_init(&cache->table, entry_hash, entry_eq, NULL);
 }
 
+static struct cache_entry *entry_of(struct dlink *link)
+{
+    return DLIST_ITEM(link, struct cache_entry, link);
+}
+
 static void entry_drop(struct part_cache *cache, struct cache_entry *entry)
 {
     struct table_slot slot;
     if (table_find(&cache->table, id_hash(entry->id), entry->id, &slot))
         table_remove(&cache->table, id_hash(entry->id), slot);
-    *(entry->prev ? &entry->prev->next : &cache->first) = entry->next;
-    *(entry->next ? &entry->next->prev : &cache->last) = entry->prev;
+    dlist_remove(&cache->used, &entry->link);
     cache->count--;
     cache->bytes -= entry->bytes;
     part_batch_close(entry->batch);
@@ -58,8 +64,8 @@ static void entry_drop(struct part_cache *cache, struct cache_entry *entry)
 
 void part_cache_done(struct part_cache *cache)
 {
-    while (cache->first)
-        entry_drop(cache, cache->first);
+    while (cache->used.first)
+        entry_drop(cache, entry_of(cache->used.first));
     table_done(&cache->table);
 }
 
@@ -82,23 +88,22 @@ static int ranked_cmp(const void *a, const void *b)
 
 static void old_drop(struct part_cache *cache, uint64_t now_ms)
 {
-    struct cache_entry *next;
-    for (struct cache_entry *entry = cache->first; entry; entry = next) {
-        next = entry->next;
-        if (now_ms > entry->used_ms && now_ms - entry->used_ms > cache->ttl_ms)
-            entry_drop(cache, entry);
-    }
+    struct cache_entry *last;
+    while ((last = entry_of(cache->used.last)) && now_ms > last->used_ms &&
+           now_ms - last->used_ms > cache->ttl_ms)
+        entry_drop(cache, last);
 }
 
 /* Down to seven eighths, so that it does not happen at every entry. */
 static void room_make(struct part_cache *cache, uint64_t now_ms)
 {
     size_t wanted = cache->bytes_max - cache->bytes_max / 8, count = 0;
+    old_drop(cache, now_ms);
     if (cache->bytes <= cache->bytes_max)
         return;
-    old_drop(cache, now_ms);
     struct ranked *ranked = mem_alloc(cache->count * sizeof *ranked + 1);
-    for (struct cache_entry *entry = cache->first; entry; entry = entry->next) {
+    for (struct dlink *link = cache->used.first; link; link = link->next) {
+        struct cache_entry *entry = entry_of(link);
         uint64_t age_ms = now_ms > entry->put_ms ? now_ms - entry->put_ms : 0;
         ranked[count++] = (struct ranked){
             .entry = entry, .young = age_ms < YOUNG_MS, .score = age_ms / (entry->hit_count + 1)};
@@ -115,6 +120,11 @@ void part_cache_limit(struct part_cache *cache, size_t bytes_max, uint64_t ttl_m
     cache->ttl_ms = ttl_ms;
 }
 
+void part_cache_tidy(struct part_cache *cache, uint64_t now_ms)
+{
+    room_make(cache, now_ms);
+}
+
 /* ---- entries ---- */
 
 struct part_batch *part_cache_get(struct part_cache *cache, const uint8_t id[KEY_ID_BYTES],
@@ -128,6 +138,8 @@ struct part_batch *part_cache_get(struct part_cache *cache, const uint8_t id[KEY
     cache->hit_count++;
     entry->hit_count++;
     entry->used_ms = now_ms;
+    dlist_remove(&cache->used, &entry->link);
+    dlist_add_first(&cache->used, &entry->link);
     return entry->batch;
 }
 
@@ -155,9 +167,7 @@ enum rc part_cache_put(struct part_cache *cache, const uint8_t id[KEY_ID_BYTES],
     entry->frame = copy;
     entry->bytes = ENTRY_BYTES + frame.len + part_batch_info(*ret_batch).raw_len;
     entry->put_ms = entry->used_ms = now_ms;
-    entry->next = cache->first;
-    *(entry->next ? &entry->next->prev : &cache->last) = entry;
-    cache->first = entry;
+    dlist_add_first(&cache->used, &entry->link);
     cache->count++;
     cache->bytes += entry->bytes;
     table_insert(&cache->table, id_hash(id), entry);

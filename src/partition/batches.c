@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+/* batches.c - rows of a job's index of batches, and the frames that they name. */
 #include "partition/batches.h"
 
 #include "base/codec.h"
@@ -108,13 +110,13 @@ static enum rc row_seek(struct part_job *job, enum job_key which, int64_t id, bo
     if (rc != RC_OK)
         return rc;
     text_put_id(text, id);
-    store_walk_init(&walk, job->kv->store, key_rows(key), reverse);
+    store_walk_init(&walk, job->run.kv->store, key_rows(key), reverse);
     rc = store_walk_seek(&walk, bytes_of(text, sizeof text), err);
     if (rc == RC_OK)
         rc = store_walk_next(&walk, ret_field, ret_value, err);
     if (rc != RC_OK)
         return rc;
-    *ret_field = arena_copy(&job->kv->arena, *ret_field); /* the walk ends here */
+    *ret_field = arena_copy(job->run.arena, *ret_field); /* the walk ends here */
     return RC_OK;
 }
 
@@ -220,7 +222,7 @@ static enum rc frame_open(struct part_job *job, const struct batch_row *row, str
 {
     struct part *part = job->part;
     uint64_t start_ns = clock_mono_ns(part->options.clock);
-    enum rc rc = part_cache_put(&part->cache, row->key, frame, job->kv->now_ms, ret_batch, err);
+    enum rc rc = part_cache_put(&part->cache, row->key, frame, job->run.now_ms, ret_batch, err);
     struct part_batch_info info = {0};
     if (rc == RC_OK)
         info = part_batch_info(*ret_batch);
@@ -240,7 +242,7 @@ enum rc batch_open(struct part_job *job, const struct batch_row *row, struct par
     uint8_t suffix[SUFFIX_BYTES];
     struct bytes frame;
     struct key key;
-    *ret_batch = part_cache_get(&job->part->cache, row->key, job->kv->now_ms);
+    *ret_batch = part_cache_get(&job->part->cache, row->key, job->run.now_ms);
     if (*ret_batch)
         return RC_OK;
     enum rc rc = job_key_named(job, batch_suffix(row->number, suffix), TYPE_STRING, &key, err);
@@ -408,58 +410,70 @@ enum rc job_worker_name(struct part_job *job, uint32_t number, struct bytes *ret
         return err_set(err, RC_CORRUPT, "no worker of job %.*s has the number %u",
                        (int)job->name.len, (const char *)job->name.ptr, number);
     if (rc == RC_OK)
-        *ret_name = arena_copy(&job->kv->arena, value);
+        *ret_name = arena_copy(job->run.arena, value);
     return rc;
 }
 
 /* ---- what has aged out: intervals that neither overlap nor touch ---- */
 
-static enum rc dropped_seek(struct part_job *job, int64_t id, bool reverse, int64_t *ret_min,
-                            int64_t *ret_max, struct err *err)
+static enum rc aged_seek(struct part_job *job, enum job_key which, int64_t id, bool reverse,
+                         struct aged_span *ret_span, struct err *err)
 {
     struct bytes field, value;
-    enum rc rc = row_seek(job, JOB_DROPPED, id, reverse, &field, &value, err);
-    if (rc == RC_OK && (!text_id_read(field, ret_min) || !number_int(value, ret_max)))
-        return err_set(err, RC_CORRUPT, "elk:{%.*s}:completed:dropped has a row that is none",
-                       (int)job->name.len, (const char *)job->name.ptr);
+    enum rc rc = row_seek(job, which, id, reverse, &field, &value, err);
+    if (rc == RC_OK &&
+        (!text_id_read(field, &ret_span->min_id) || !number_int(value, &ret_span->max_id) ||
+         ret_span->min_id > ret_span->max_id))
+        return err_set(err, RC_CORRUPT, "elk:{%.*s}:%s has a row that is none", (int)job->name.len,
+                       (const char *)job->name.ptr, job_key_suffix(which));
+    return rc;
+}
+
+enum rc aged_from(struct part_job *job, enum job_key which, int64_t id, struct aged_span *ret_span,
+                  struct err *err)
+{
+    enum rc rc = aged_seek(job, which, id, true, ret_span, err);
+    if (rc == RC_NOT_FOUND || (rc == RC_OK && ret_span->max_id < id))
+        rc = aged_seek(job, which, id, false, ret_span, err);
     return rc;
 }
 
 enum rc dropped_has(struct part_job *job, int64_t id, bool *ret_has, struct err *err)
 {
-    int64_t min_id, max_id = 0;
-    enum rc rc = dropped_seek(job, id, true, &min_id, &max_id, err);
-    *ret_has = rc == RC_OK && id <= max_id;
+    struct aged_span span;
+    enum rc rc = aged_from(job, JOB_DROPPED, id, &span, err);
+    *ret_has = rc == RC_OK && span.min_id <= id;
     return rc == RC_NOT_FOUND ? RC_OK : rc;
 }
 
-static enum rc dropped_delete(struct part_job *job, int64_t min_id, struct err *err)
+static enum rc aged_delete(struct part_job *job, enum job_key which, int64_t min_id,
+                           struct err *err)
 {
     uint8_t field[TEXT_ID_BYTES];
     text_put_id(field, min_id);
-    return job_delete(job, JOB_DROPPED, bytes_of(field, sizeof field), err);
+    return job_delete(job, which, bytes_of(field, sizeof field), err);
 }
 
-enum rc dropped_add(struct part_job *job, int64_t min_id, int64_t max_id, struct err *err)
+enum rc aged_add(struct part_job *job, enum job_key which, struct aged_span span, struct err *err)
 {
-    int64_t other_min, other_max;
     uint8_t field[TEXT_ID_BYTES];
-    enum rc rc = dropped_seek(job, min_id, true, &other_min, &other_max, err);
-    if (rc == RC_OK && other_max >= min_id - 1) {
-        min_id = other_min;
-        max_id = other_max > max_id ? other_max : max_id;
-        rc = dropped_delete(job, other_min, err);
+    struct aged_span other;
+    enum rc rc = aged_seek(job, which, span.min_id, true, &other, err);
+    if (rc == RC_OK && other.max_id >= span.min_id - 1) {
+        span.min_id = other.min_id;
+        span.max_id = other.max_id > span.max_id ? other.max_id : span.max_id;
+        rc = aged_delete(job, which, other.min_id, err);
     }
     while (rc == RC_OK || rc == RC_NOT_FOUND) {
-        rc = dropped_seek(job, min_id, false, &other_min, &other_max, err);
-        if (rc != RC_OK || other_min - 1 > max_id)
+        rc = aged_seek(job, which, span.min_id, false, &other, err);
+        if (rc != RC_OK || other.min_id - 1 > span.max_id)
             break;
-        max_id = other_max > max_id ? other_max : max_id;
-        rc = dropped_delete(job, other_min, err);
+        span.max_id = other.max_id > span.max_id ? other.max_id : span.max_id;
+        rc = aged_delete(job, which, other.min_id, err);
     }
     if (rc != RC_OK && rc != RC_NOT_FOUND)
         return rc;
-    text_put_id(field, min_id);
-    struct job_field value = job_field(max_id);
-    return job_put(job, JOB_DROPPED, bytes_of(field, sizeof field), job_field_bytes(&value), err);
+    text_put_id(field, span.min_id);
+    struct job_field value = job_field(span.max_id);
+    return job_put(job, which, bytes_of(field, sizeof field), job_field_bytes(&value), err);
 }

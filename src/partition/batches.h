@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /* batches.h - packed batches of a job: their index, their frames, opened and kept for a while.
  *
  * A row of the index, by the lowest id of its batch (19 digits):
@@ -7,8 +8,10 @@
  * ids_from and ids_to: the lowest and the highest id that the records cover, so that a batch that
  * cannot be read is known to cover nothing else. Where they are missing it may cover anything.
  *
- * Invariants: (1) batches do not overlap; (2) a string is written once, with a number and an ID
- * that no other ever has; (3) the numbers of the archive are sums over the index.
+ * Invariants:
+ *   (1) Batches do not overlap.
+ *   (2) A string is written once, with a number and an ID that no other ever has.
+ *   (3) The numbers of the archive are sums over the index.
  *
  * Ownership: an opened batch belongs to the cache and is good until the next batch_open(). Threads:
  * the executor. */
@@ -74,6 +77,13 @@ enum rc job_worker_name(struct part_job *job, uint32_t number, struct bytes *ret
 
 /* ---- what has aged out ---- */
 
-enum rc dropped_add(struct part_job *job, int64_t min_id, int64_t max_id,
-                    struct err *err) NODISCARD;
+struct aged_span {
+    int64_t min_id, max_id;
+};
+/* JOB_DROPPED or JOB_AGED: the first interval that ends at or behind this id. RC_NOT_FOUND. */
+enum rc aged_from(struct part_job *job, enum job_key which, int64_t id, struct aged_span *ret_span,
+                  struct err *err) NODISCARD;
+/* Becomes one with those that it overlaps or touches. */
+enum rc aged_add(struct part_job *job, enum job_key which, struct aged_span span,
+                 struct err *err) NODISCARD;
 enum rc dropped_has(struct part_job *job, int64_t id, bool *ret_has, struct err *err) NODISCARD;

@@ -1,7 +1,9 @@
+// SPDX-License-Identifier: Apache-2.0
 /* bits.h - fields of 0 to 64 bits in a run of bytes, lowest bit first.
  *
  * Reading never passes the end that is given; the caller has checked once that the fields are
- * there. Threads: any. */
+ * there.
+ * Threads: any. */
 #pragma once
 
 #include "base/buf.h"

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /* census.c - all completed records of a job, some in each commit: PART.GAPS, PART.ARCHIVE VERIFY.
  *
  * Invariants:
@@ -28,7 +29,7 @@ static void ids_add(struct census_ids *ids, int64_t id)
 
 bool census_is_of(const struct part_census *census, const struct part_job *job)
 {
-    return census->db == job->ns->index && bytes_eq(census->name, job->name);
+    return census->db == job->run.ns->index && bytes_eq(census->name, job->name);
 }
 
 void census_note(struct part_job *job, int64_t id)
@@ -57,7 +58,7 @@ struct part_census *part_census_new(struct part_job *job, const struct part_cens
     struct part_census *census = mem_zalloc(sizeof *census);
     census->part = job->part;
     census->options = *options;
-    census->db = job->ns->index;
+    census->db = job->run.ns->index;
     census->name = bytes_of(mem_dup(job->name.ptr, job->name.len), job->name.len);
     census->next = job->part->census;
     job->part->census = census;
@@ -84,6 +85,7 @@ void part_census_free(void *arg)
     mem_free(census->covered.span);
     mem_free(census->twice.span);
     mem_free(census->unreadable.span);
+    mem_free(census->aged.span);
     mem_free(census->result.span);
     mem_free(census);
 }
@@ -210,7 +212,7 @@ static enum rc batch_count(struct part_census *census, struct part_job *job,
     struct part_record *record;
     enum rc rc = batch_open(job, row, &batch, err);
     if (rc == RC_OK) {
-        rc = batch_check(census, row, batch, &job->kv->arena, &record, err);
+        rc = batch_check(census, row, batch, job->run.arena, &record, err);
         if (rc == RC_CORRUPT || rc == RC_VERSION)
             batch_error(job, row, err);
     }
@@ -275,7 +277,7 @@ static enum rc late_count(struct part_census *census, struct part_job *job, stru
 {
     size_t count = census->late.count < LATE_STEP ? census->late.count : LATE_STEP;
     size_t before = census->late.count - count;
-    int64_t *id = arena_alloc_array(&job->kv->arena, count + 1, sizeof *id);
+    int64_t *id = arena_alloc_array(job->run.arena, count + 1, sizeof *id);
     size_t found = 0;
     enum rc rc = RC_OK;
     if (census->counted.count > 0)
@@ -307,7 +309,7 @@ static enum rc late_count(struct part_census *census, struct part_job *job, stru
 enum rc part_census_step(struct part_census *census, struct part_job *job, struct err *err)
 {
     enum rc rc = RC_OK;
-    census_held_clear(census, &job->kv->arena);
+    census_held_clear(census, job->run.arena);
     if (census->overrun)
         return err_set(err, RC_BUSY, "too many partitions are completed meanwhile: try again");
     if (!census->through) {
@@ -320,8 +322,11 @@ enum rc part_census_step(struct part_census *census, struct part_job *job, struc
     if (rc == RC_OK && more)
         return RC_WAIT;
     if (rc == RC_OK && census->options.kind == PART_GAPS)
+        rc = gaps_aged(census, job, err);
+    if (rc != RC_OK)
+        return rc;
+    if (census->options.kind == PART_GAPS)
         return gaps_end(census, job, err);
-    if (rc == RC_OK)
-        rc = census_active_step(census, job, err);
+    rc = census_active_step(census, job, err);
     return rc == RC_OK ? verify_end(census, job, err) : rc;
 }

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /* census_int.h - what census.c, verify.c and gaps.c share. */
 #pragma once
 
@@ -56,7 +57,9 @@ struct part_census {
     char **problem;
     size_t problem_count;
     /* gaps.c */
-    struct spans covered, twice, unreadable; /* neither overlap nor touch */
+    struct spans covered, twice, unreadable, aged; /* neither overlap nor touch */
+    int64_t aged_cursor;
+    bool aged_through;
     struct spans result;
     bool span_more;
     /* verify.c */
@@ -79,6 +82,8 @@ enum rc gaps_count(struct part_census *census, const struct part_info *info,
 /* A batch that cannot be read covers some of these ids, or all. */
 enum rc gaps_unreadable(struct part_census *census, int64_t min_id, int64_t max_id,
                         struct err *err) NODISCARD;
+/* Some rows of what has aged out. RC_WAIT: there is more. */
+enum rc gaps_aged(struct part_census *census, struct part_job *job, struct err *err) NODISCARD;
 enum rc gaps_end(struct part_census *census, struct part_job *job, struct err *err) NODISCARD;
 
 bool census_is_of(const struct part_census *census, const struct part_job *job);

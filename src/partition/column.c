@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+/* column.c - reads packed columns: one value, a run, a search. */
 #include "partition/column.h"
 
 #include "base/macros.h"

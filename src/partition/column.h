@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /* column.h - a run of 64-bit integers, packed, any of which can be read alone.
  *
  * A column is a transform (what is predicted) around a kind (how the rest is stored). Arithmetic
@@ -30,7 +31,8 @@
  * Columns inside RUNS, PATCH and DICT are of the first four kinds.
  * Numbers of kinds and transforms are for ever.
  *
- * Ownership: an opened column borrows the bytes. Threads: any; nothing changes after the open. */
+ * Ownership: an opened column borrows the bytes.
+ * Threads: any; nothing changes after the open. */
 #pragma once
 
 #include "base/buf.h"

@@ -1,4 +1,5 @@
-/* Writing a column: every form is measured or tried, the smallest is kept. */
+// SPDX-License-Identifier: Apache-2.0
+/* column_encode.c - writing a column: every form is measured or tried, the smallest is kept. */
 #include "partition/column.h"
 
 #include <stdlib.h>

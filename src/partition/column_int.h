@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /* column_int.h - what writing and reading a column share. */
 #pragma once
 

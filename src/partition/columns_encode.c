@@ -1,4 +1,5 @@
-/* Records into the columns of Format 2. */
+// SPDX-License-Identifier: Apache-2.0
+/* columns_encode.c - records into the columns of Format 2. */
 #include "base/codec.h"
 #include "base/crc32c.h"
 #include "base/limits.h"

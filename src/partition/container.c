@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+/* container.c - reads and writes the JSON containers of the original. */
 #include "partition/container.h"
 
 #include <jansson.h>

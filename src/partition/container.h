@@ -1,10 +1,12 @@
+// SPDX-License-Identifier: Apache-2.0
 /* container.h - the JSON containers of the original archive, in and out:
  *
  *   {"base_timestamp": unix seconds, "compressed_data": base64 of gzip of rows,
  *    "partition_count": n, "compression_algorithm": "gzip", "version": 1}
  *
  * Rows of 25 and of 29 bytes are told apart by which of them uses the bytes up exactly.
- * Ownership: records that were read live in the arena. Threads: any. */
+ * Ownership: records that were read live in the arena.
+ * Threads: any. */
 #pragma once
 
 #include "base/arena.h"

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+/* frame.c - the head of a frame: written, parsed, checked. */
 #include "partition/frame.h"
 
 #include "base/codec.h"

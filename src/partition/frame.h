@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /* frame.h - what stands in front of a batch. Integers little-endian, v: uvarint, z: zigzag uvarint.
  *
  *   OFFSET  SIZE  WHAT

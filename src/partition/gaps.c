@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /* gaps.c - PART.GAPS: which ids no completed partition covers, and which more than one.
  *
  * What is covered is a list of spans. Partitions that were cut in order make it one span, whatever
@@ -7,7 +8,7 @@
 
 #include "base/banned.h"
 
-enum { SPANS_MAX = 2 * 1000 * 1000, RESULT_MAX = 1000 };
+enum { SPANS_MAX = 2 * 1000 * 1000, RESULT_MAX = 1000, AGED_STEP = 2000 };
 
 /* The first span that ends at or behind this id. */
 static size_t spans_find(const struct spans *spans, int64_t id)
@@ -94,9 +95,36 @@ enum rc gaps_unreadable(struct part_census *census, int64_t min_id, int64_t max_
                : RC_OK;
 }
 
+/* Nothing ages out while a census runs. A step that is taken back adds the same again. */
+enum rc gaps_aged(struct part_census *census, struct part_job *job, struct err *err)
+{
+    const struct part_census_options *options = &census->options;
+    int64_t cursor = census->aged_cursor;
+    enum rc rc = RC_OK;
+    if (cursor == 0 && options->has_from)
+        cursor = options->from;
+    for (int i = 0; rc == RC_OK && !census->aged_through && i < AGED_STEP; i++) {
+        struct aged_span span;
+        rc = aged_from(job, JOB_AGED, cursor, &span, err);
+        census->aged_through =
+            rc == RC_NOT_FOUND ||
+            (rc == RC_OK && span.max_id >= (options->has_to ? options->to : INT64_MAX));
+        if (rc != RC_OK)
+            break;
+        cursor = span.max_id < INT64_MAX ? span.max_id + 1 : span.max_id;
+        if (bounds_cut(options, &span.min_id, &span.max_id))
+            rc = spans_add(&census->aged, span.min_id, span.max_id, NULL, err);
+    }
+    if (rc != RC_OK && rc != RC_NOT_FOUND)
+        return rc;
+    census->aged_cursor = cursor;
+    return census->aged_through ? RC_OK : RC_WAIT;
+}
+
 /* ---- the answer ---- */
 
 struct holes { /* what no span covers, from `next` up to `to` */
+    enum part_span_kind kind;
     const struct spans *covered;
     size_t at;
     int64_t next, to;
@@ -111,62 +139,74 @@ static bool hole_next(struct holes *holes, struct part_span *ret_hole)
             holes->at < holes->covered->count ? &holes->covered->span[holes->at++] : NULL;
         if (!span || span->min_id > holes->to) {
             holes->over = true;
-            *ret_hole = (struct part_span){from, holes->to, PART_MISSING};
+            *ret_hole = (struct part_span){from, holes->to, holes->kind};
             return from <= holes->to;
         }
         holes->over = span->max_id >= holes->to;
         if (!holes->over && span->max_id >= from)
             holes->next = span->max_id + 1;
         if (span->min_id > from) {
-            *ret_hole = (struct part_span){from, span->min_id - 1, PART_MISSING};
+            *ret_hole = (struct part_span){from, span->min_id - 1, holes->kind};
             return true;
         }
     }
     return false;
 }
 
-static bool list_next(const struct spans *spans, size_t *at, enum part_span_kind kind,
-                      struct part_span *ret_span)
+struct list { /* spans of one kind */
+    const struct spans *spans;
+    enum part_span_kind kind;
+    size_t at;
+};
+
+static bool list_next(struct list *list, struct part_span *ret_span)
 {
-    if (*at == spans->count)
+    if (list->at == list->spans->count)
         return false;
-    *ret_span = spans->span[(*at)++];
-    ret_span->kind = kind;
+    *ret_span = list->spans->span[list->at++];
+    ret_span->kind = list->kind;
     return true;
 }
 
-/* All kinds in order of their ids. What is unreadable is not missing. */
-static enum rc result_make(struct part_census *census, int64_t from, int64_t to, struct err *err)
+/* What aged out was covered, and what is unreadable is not missing. */
+static enum rc covered_end(struct part_census *census, struct err *err)
 {
-    struct part_span head[3];
-    size_t at[2] = {0};
     enum rc rc = RC_OK;
+    for (size_t i = 0; rc == RC_OK && i < census->aged.count; i++) {
+        const struct part_span *span = &census->aged.span[i];
+        rc = spans_add(&census->covered, span->min_id, span->max_id, &census->twice, err);
+    }
     for (size_t i = 0; rc == RC_OK && i < census->unreadable.count; i++) {
         const struct part_span *span = &census->unreadable.span[i];
         rc = spans_add(&census->covered, span->min_id, span->max_id, NULL, err);
     }
-    if (rc != RC_OK)
-        return rc;
-    struct holes holes = {.covered = &census->covered, .next = from, .to = to, .over = from > to};
-    bool has[3] = {hole_next(&holes, &head[0]),
-                   list_next(&census->twice, &at[0], PART_TWICE, &head[1]),
-                   list_next(&census->unreadable, &at[1], PART_UNREADABLE, &head[2])};
+    return rc;
+}
+
+/* All kinds in order of their ids. */
+static void result_make(struct part_census *census, struct holes *holes)
+{
+    enum { LISTS = 3, HEADS = LISTS + 1 };
+    struct list list[LISTS] = {{&census->twice, PART_TWICE, 0},
+                               {&census->unreadable, PART_UNREADABLE, 0},
+                               {&census->aged, PART_AGED, 0}};
+    struct part_span head[HEADS];
+    bool has[HEADS];
+    for (size_t i = 0; i < LISTS; i++)
+        has[i] = list_next(&list[i], &head[i]);
+    has[LISTS] = hole_next(holes, &head[LISTS]);
     census->result.span = mem_alloc(RESULT_MAX * sizeof *census->result.span);
     for (;;) {
-        size_t first = ARRAY_LEN(head);
-        for (size_t i = 0; i < ARRAY_LEN(head); i++)
-            if (has[i] && (first == ARRAY_LEN(head) || head[i].min_id < head[first].min_id))
+        size_t first = HEADS;
+        for (size_t i = 0; i < HEADS; i++)
+            if (has[i] && (first == HEADS || head[i].min_id < head[first].min_id))
                 first = i;
-        census->span_more = first < ARRAY_LEN(head) && census->result.count == RESULT_MAX;
-        if (first == ARRAY_LEN(head) || census->span_more)
-            return RC_OK;
+        census->span_more = first < HEADS && census->result.count == RESULT_MAX;
+        if (first == HEADS || census->span_more)
+            return;
         census->result.span[census->result.count++] = head[first];
-        if (first == 0)
-            has[0] = hole_next(&holes, &head[0]);
-        else if (first == 1)
-            has[1] = list_next(&census->twice, &at[0], PART_TWICE, &head[1]);
-        else
-            has[2] = list_next(&census->unreadable, &at[1], PART_UNREADABLE, &head[2]);
+        has[first] =
+            first < LISTS ? list_next(&list[first], &head[first]) : hole_next(holes, &head[first]);
     }
 }
 
@@ -175,7 +215,8 @@ enum rc gaps_end(struct part_census *census, struct part_job *job, struct err *e
 {
     const struct part_census_options *options = &census->options;
     struct bytes text;
-    int64_t from = options->from, to = options->to;
+    struct part_stat all = {0};
+    int64_t from = options->from, to = options->to, noted = 0;
     bool any = true;
     enum rc rc = RC_OK;
     if (!options->has_from || !options->has_to) {
@@ -187,9 +228,21 @@ enum rc gaps_end(struct part_census *census, struct part_job *job, struct err *e
         rc = job_number(job, JOB_MIN_ID, &from, err);
     if (rc == RC_OK && !options->has_to)
         rc = job_number(job, JOB_MAX_ID, &to, err);
+    if (rc == RC_OK)
+        rc = job_stat(job, JOB_STATS, JOB_STAT_ALL, &all, err);
+    if (rc == RC_OK)
+        rc = job_number(job, JOB_AGED_COUNT, &noted, err);
+    if (rc == RC_OK)
+        rc = covered_end(census, err);
     if (rc != RC_OK)
         return rc;
-    if (!any)
-        to = from - 1;
-    return result_make(census, from, to, err);
+    bool all_noted =
+        all.dropped <= (uint64_t)noted; /* older versions have dropped without a note */
+    struct holes holes = {.kind = all_noted ? PART_MISSING : PART_UNKNOWN,
+                          .covered = &census->covered,
+                          .next = from,
+                          .to = to,
+                          .over = !any || from > to};
+    result_make(census, &holes);
+    return RC_OK;
 }

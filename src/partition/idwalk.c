@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+/* idwalk.c - walks a hash by number, although its rows stand in byte order. */
 #include "partition/idwalk.h"
 
 #include "partition/text.h"

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /* idwalk.h - the rows of a hash whose fields are ids, in order of the numbers.
  *
  * Rows are in order of their texts: 1, 10, 100, 101, 11, 2. Among texts of one length that is the
@@ -5,8 +6,8 @@
  * texts by seeking. In a dense run of ids that is less than a seek an id; but to come to long ids
  * from short ones takes a seek for every ten of them. So a walk may say when it has looked enough.
  *
- * Ownership: the key is borrowed for the walk's life, and stays where it is. Threads: the executor.
- */
+ * Ownership: the key is borrowed for the walk's life, and stays where it is.
+ * Threads: the executor. */
 #pragma once
 
 #include "types/key.h"

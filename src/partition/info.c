@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+/* info.c - a partition's JSON row: read and written. */
 #include "partition/info.h"
 
 #include "partition/text.h"
@@ -5,7 +7,7 @@
 #include "base/banned.h"
 
 enum {
-    INFO_FIXED_BYTES = 320 + 7 * TEXT_NUMBER_BYTES + 3 * TEXT_TIME_BYTES,
+    INFO_FIXED_BYTES = 336 + 8 * TEXT_NUMBER_BYTES + 3 * TEXT_TIME_BYTES,
     DURATION_EXACT_MS = 10 * 1000,
     MS_A_SECOND = 1000,
 };
@@ -71,6 +73,10 @@ bool part_info_write(const struct part_info *info, struct buf *to)
     at = text_put(at, BYTES(",\"duration_ms\":"));
     at = info->duration_ms < 0 ? text_put(at, BYTES("null"))
                                : text_put_u64(at, (uint64_t)info->duration_ms);
+    if (info->takeovers > 0) {
+        at = text_put(at, BYTES(",\"takeovers\":"));
+        at = text_put_u64(at, info->takeovers);
+    }
     *at++ = '}';
     to->len = (size_t)(at - to->ptr);
     ASSERT(to->len <= to->cap);
@@ -120,6 +126,7 @@ enum rc part_info_read(struct bytes json, struct arena *arena, struct part_info 
     info->attempts = text_get_u64(&text);
     text_want(&text, BYTES(",\"duration_ms\":"));
     info->duration_ms = text_has(&text, BYTES("null")) ? PART_DURATION_NONE : text_get_i64(&text);
+    info->takeovers = text_has(&text, BYTES(",\"takeovers\":")) ? (uint64_t)text_get_i64(&text) : 0;
     text_want(&text, BYTES("}"));
     if (!text_is_whole(&text) || info->min_id > info->max_id || info->updated_ms < 0 ||
         info->created_ms < 0)
@@ -147,6 +154,7 @@ void part_info_archive(struct part_info *info)
     info->updated_ms = seconds_kept(info->updated_ms);
     info->heartbeat_ms = info->updated_ms;
     info->duration_ms = part_duration_kept(info->duration_ms);
+    info->takeovers = 0;
 }
 
 struct part_info part_info_of_record(const struct part_record *record, struct bytes worker)

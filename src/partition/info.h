@@ -1,16 +1,20 @@
+// SPDX-License-Identifier: Apache-2.0
 /* info.h - one partition as clients see it: a JSON object in a hash row.
  *
  *   {"partition_id":7,"min_id":6001,"max_id":7000,"worker_id":"w1",
  *    "last_heartbeat":"2026-11-17T02:00:00.123Z","status":"running",
  *    "updated_at":"2026-11-17T02:00:00.120Z","options":null,"version":2,"error":"",
- *    "created_at":"2026-11-17T01:59:58Z","fence":9,"attempts":0,"duration_ms":null}
+ *    "created_at":"2026-11-17T01:59:58Z","fence":9,"attempts":0,"duration_ms":null,"takeovers":1}
  *
  * in one line, always in this order. last_heartbeat is null while nobody has it; options are the
- * JSON value that PART.ADD was given; attempts counts PART.FAILs; duration_ms is there when it is
- * completed. Records are written by part_info_write() alone, and what part_info_read() does not
- * know again is damaged.
+ * JSON value that PART.ADD was given; attempts counts how often it failed; duration_ms is there
+ * when it is completed; takeovers is there while it is active and not 0, and is no part of what
+ * is stored: it has a row of its own (job_info_put()), so that builds of before it read the record.
+ * Records are written by part_info_write() alone, and what part_info_read() does not know again is
+ * damaged.
  *
- * Ownership: texts of an info are borrowed. Threads: any. */
+ * Ownership: texts of an info are borrowed.
+ * Threads: any. */
 #pragma once
 
 #include "base/arena.h"
@@ -30,6 +34,7 @@ struct part_info {
     struct bytes error;
     uint64_t version, fence, attempts;
     int64_t duration_ms; /* or PART_DURATION_NONE */
+    uint64_t takeovers;  /* from silent workers; not archived */
 };
 
 const char *part_status_name(uint8_t status);

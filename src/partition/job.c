@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+/* job.c - the keys of a job in one commit: found late, saved once. */
 #include "partition/job.h"
 
 #include <math.h>
@@ -17,9 +19,11 @@ static const struct {
     [JOB_PARTITIONS] = {BYTES_INIT("partitions"), TYPE_HASH},
     [JOB_PENDING] = {BYTES_INIT("pending"), TYPE_ZSET},
     [JOB_BEATS] = {BYTES_INIT("beats"), TYPE_ZSET},
+    [JOB_TAKEOVERS] = {BYTES_INIT("takeovers"), TYPE_HASH},
     [JOB_COMPLETED] = {BYTES_INIT("completed"), TYPE_HASH},
     [JOB_INDEX] = {BYTES_INIT("completed:index"), TYPE_HASH},
     [JOB_DROPPED] = {BYTES_INIT("completed:dropped"), TYPE_HASH},
+    [JOB_AGED] = {BYTES_INIT("completed:aged"), TYPE_HASH},
     [JOB_STATS] = {BYTES_INIT("stats"), TYPE_HASH},
     [JOB_WORKERS] = {BYTES_INIT("stats:workers"), TYPE_HASH},
     [JOB_RANGES] = {BYTES_INIT("stats:ranges"), TYPE_HASH},
@@ -39,7 +43,7 @@ const char *job_key_suffix(enum job_key which)
 struct bytes job_key_name(const struct part_job *job, struct bytes suffix)
 {
     size_t prefix = sizeof PART_PREFIX - 1;
-    uint8_t *name = arena_alloc(&job->kv->arena, prefix + job->name.len + 2 + suffix.len);
+    uint8_t *name = arena_alloc(job->run.arena, prefix + job->name.len + 2 + suffix.len);
     uint8_t *at = text_put(name, BYTES(PART_PREFIX));
     if (job->name.len > 0)
         at = text_put(at, job->name);
@@ -48,13 +52,11 @@ struct bytes job_key_name(const struct part_job *job, struct bytes suffix)
     return bytes_of(name, (size_t)(at - name));
 }
 
-/* Our own look: what is found is not locked. */
+/* By the run of the owner: what is found is not locked. */
 static enum rc own_find(struct part_job *job, struct bytes name, uint8_t type, struct key *ret_key,
                         struct err *err)
 {
-    job->kv->own.open = true;
-    enum rc rc = key_write(job->ns, name, type, ret_key, err);
-    job->kv->own.open = false;
+    enum rc rc = key_write(&job->run, name, type, ret_key, err);
     if (rc == RC_WRONGTYPE)
         return err_set(err, RC_CORRUPT, "%.*s is of another type than partitions made it",
                        (int)name.len, (const char *)name.ptr);
@@ -65,7 +67,7 @@ static void keys_want(struct part_job *job)
 {
     for (unsigned i = 0; i < JOB_JOBS; i++) {
         struct bytes name = job_key_name(job, keys[i].suffix);
-        key_want(job->ns, &name, 1);
+        key_want(job->run.ns, &name, 1);
     }
 }
 
@@ -130,13 +132,12 @@ static enum rc presence_check(struct part_job *job, enum job_open how, struct er
                    (const char *)job->name.ptr);
 }
 
-enum rc job_open(struct part *part, struct ns *ns, struct bytes name, enum job_open how,
+enum rc job_open(struct part *part, const struct run *run, struct bytes name, enum job_open how,
                  struct part_job *ret_job, struct err *err)
 {
     struct key *meta;
     ret_job->part = part;
-    ret_job->ns = ns;
-    ret_job->kv = ns->kv;
+    ret_job->run = run_with(run, run->ns, RUN_OWNER);
     ret_job->name = name;
     ret_job->found = ret_job->changed = 0;
     ret_job->dropping = false;
@@ -154,14 +155,29 @@ bool job_exists(const struct part_job *job)
     return job->key[JOB_META].exists;
 }
 
+/* Groups are dropped as wholes, however many rows they have. */
+static enum rc key_drop(struct part_job *job, enum job_key which, struct err *err)
+{
+    struct key *key;
+    enum rc rc = job_key(job, which, &key, err);
+    if (rc != RC_OK || !key->exists)
+        return rc;
+    rc = key_remove(key, err);
+    if (rc == RC_OK)
+        key_changed(key, KV_EVENT_GENERIC, "del");
+    return rc;
+}
+
 enum rc job_make(struct part_job *job, struct err *err)
 {
     uint8_t time[TEXT_TIME_BYTES];
     if (job_exists(job))
         return RC_OK;
-    uint8_t *end = text_put_time(time, (int64_t)job->kv->now_ms);
+    uint8_t *end = text_put_time(time, (int64_t)job->run.now_ms);
     struct bytes created = bytes_of(time + 1, (size_t)(end - time) - 2); /* without quotes */
-    enum rc rc = job_put(job, JOB_META, JOB_CREATED, created, err);
+    enum rc rc = key_drop(job, JOB_TAKEOVERS, err); /* an older build has dropped all but it */
+    if (rc == RC_OK)
+        rc = job_put(job, JOB_META, JOB_CREATED, created, err);
     if (rc == RC_OK)
         rc = job_put(job, JOB_JOBS, job->name, created, err);
     if (rc == RC_OK)
@@ -176,19 +192,6 @@ enum rc job_save(struct part_job *job, struct err *err)
         if (job->changed & 1u << i)
             rc = key_save_or_remove(&job->key[i], BYTES(""), err);
     job->changed = 0;
-    return rc;
-}
-
-/* Groups are dropped as wholes, however many rows they have. */
-static enum rc key_drop(struct part_job *job, enum job_key which, struct err *err)
-{
-    struct key *key;
-    enum rc rc = job_key(job, which, &key, err);
-    if (rc != RC_OK || !key->exists)
-        return rc;
-    rc = key_remove(key, err);
-    if (rc == RC_OK)
-        key_changed(key, KV_EVENT_GENERIC, "del");
     return rc;
 }
 
@@ -230,7 +233,7 @@ enum rc job_get(struct part_job *job, enum job_key which, struct bytes field,
     if (rc == RC_OK && !key->exists)
         return RC_NOT_FOUND;
     if (rc == RC_OK)
-        rc = store_get(job->kv->store, key_rows(key), field, ret_value, err);
+        rc = store_get(job->run.kv->store, key_rows(key), field, ret_value, err);
     return rc;
 }
 
@@ -255,7 +258,7 @@ enum rc job_put(struct part_job *job, enum job_key which, struct bytes field, st
     if (rc == RC_OK && !key->exists)
         rc = key_create(key, TYPE_HASH, err);
     if (rc == RC_OK)
-        rc = store_put_tell(job->kv->store, key_rows(key), field, value, &is_new, err);
+        rc = store_put_tell(job->run.kv->store, key_rows(key), field, value, &is_new, err);
     if (rc != RC_OK)
         return rc;
     if (is_new) {
@@ -276,7 +279,7 @@ enum rc job_put_new(struct part_job *job, enum job_key which, struct bytes field
     if (rc == RC_OK && !key->exists)
         rc = key_create(key, TYPE_HASH, err);
     if (rc == RC_OK)
-        rc = store_put(job->kv->store, key_rows(key), field, value, err);
+        rc = store_put(job->run.kv->store, key_rows(key), field, value, err);
     if (rc != RC_OK)
         return rc;
     key->meta.count++;
@@ -292,7 +295,7 @@ enum rc job_delete(struct part_job *job, enum job_key which, struct bytes field,
     if (rc == RC_OK)
         rc = job_key(job, which, &key, err);
     if (rc == RC_OK)
-        rc = store_delete(job->kv->store, key_rows(key), field, err);
+        rc = store_delete(job->run.kv->store, key_rows(key), field, err);
     if (rc == RC_NOT_FOUND || (rc == RC_OK && key->meta.count == 0))
         return err_set(err, RC_CORRUPT, "%.*s lacks a row, or counts too few", (int)key->name.len,
                        (const char *)key->name.ptr);
@@ -393,7 +396,7 @@ void job_want(struct part_job *job, enum job_key which, const int64_t *id, size_
         if (keys[which].type == TYPE_ZSET)
             zset_want(key, &bytes, 1, 1);
         else
-            store_want(job->kv->store, key_rows(key), bytes, STORE_WANT_ROW);
+            store_want(job->run.kv->store, key_rows(key), bytes, STORE_WANT_ROW);
     }
 }
 
@@ -403,11 +406,11 @@ enum rc job_info_read(struct part_job *job, enum job_key which, struct bytes fie
                       struct bytes json, struct part_info *ret_info, struct err *err)
 {
     int64_t id;
-    uint8_t *copy = arena_try_alloc(&job->kv->arena, json.len);
+    uint8_t *copy = arena_try_alloc(job->run.arena, json.len);
     if (!copy)
         return err_set(err, RC_NOMEM, "could not allocate %zu bytes for a record", json.len);
     memcpy(copy, json.ptr, json.len);
-    enum rc rc = part_info_read(bytes_of(copy, json.len), &job->kv->arena, ret_info, err);
+    enum rc rc = part_info_read(bytes_of(copy, json.len), job->run.arena, ret_info, err);
     bool completed = rc == RC_OK && ret_info->status == PART_COMPLETED;
     if (rc == RC_OK && (!job_field_read(field, &id) || id != ret_info->id ||
                         completed != (which == JOB_COMPLETED)))
@@ -419,14 +422,51 @@ enum rc job_info_read(struct part_job *job, enum job_key which, struct bytes fie
     return rc;
 }
 
+/* Where there is no row it is as the record has it: some were written with the count in them. */
+static enum rc takeovers_get(struct part_job *job, struct part_info *info, struct err *err)
+{
+    struct bytes text;
+    int64_t count;
+    struct job_field field = job_field(info->id);
+    enum rc rc = job_get(job, JOB_TAKEOVERS, job_field_bytes(&field), &text, err);
+    if (rc == RC_NOT_FOUND)
+        return RC_OK;
+    if (rc == RC_OK && !job_field_read(text, &count))
+        return err_set(err, RC_CORRUPT, "elk:{%.*s}:takeovers, field %.*s: it is no number",
+                       (int)job->name.len, (const char *)job->name.ptr, (int)field.len,
+                       (const char *)field.text);
+    if (rc == RC_OK)
+        info->takeovers = (uint64_t)count;
+    return rc;
+}
+
+/* 0: no row. */
+static enum rc takeovers_put(struct part_job *job, int64_t id, uint64_t count, struct err *err)
+{
+    struct bytes before;
+    int64_t number;
+    struct job_field field = job_field(id), text = job_field((int64_t)count);
+    enum rc rc = job_get(job, JOB_TAKEOVERS, job_field_bytes(&field), &before, err);
+    if (rc != RC_OK && rc != RC_NOT_FOUND)
+        return rc;
+    if (count == 0)
+        return rc == RC_OK ? job_delete(job, JOB_TAKEOVERS, job_field_bytes(&field), err) : RC_OK;
+    if (rc == RC_OK && job_field_read(before, &number) && (uint64_t)number == count)
+        return RC_OK;
+    return job_put(job, JOB_TAKEOVERS, job_field_bytes(&field), job_field_bytes(&text), err);
+}
+
 enum rc job_info(struct part_job *job, enum job_key which, int64_t id, struct part_info *ret_info,
                  struct err *err)
 {
     struct bytes json;
     struct job_field field = job_field(id);
     enum rc rc = job_get(job, which, job_field_bytes(&field), &json, err);
-    return rc == RC_OK ? job_info_read(job, which, job_field_bytes(&field), json, ret_info, err)
-                       : rc;
+    if (rc == RC_OK)
+        rc = job_info_read(job, which, job_field_bytes(&field), json, ret_info, err);
+    if (rc == RC_OK && which == JOB_PARTITIONS)
+        rc = takeovers_get(job, ret_info, err);
+    return rc;
 }
 
 /* In part->json, until the next one. */
@@ -453,12 +493,25 @@ enum rc job_info_put(struct part_job *job, enum job_key which, const struct part
                      struct bytes *ret_json, struct err *err)
 {
     struct job_field field = job_field(info->id);
-    enum rc rc = info_write(job, info, err);
+    struct part_info row = *info;
+    row.takeovers = 0; /* a row of its own: builds before it know no such member */
+    enum rc rc = info_write(job, &row, err);
+    if (rc == RC_OK)
+        rc = job_put(job, which, job_field_bytes(&field), buf_bytes(&job->part->json), err);
+    if (rc == RC_OK && which == JOB_PARTITIONS)
+        rc = takeovers_put(job, info->id, info->takeovers, err);
+    if (rc == RC_OK && ret_json && info->takeovers > 0)
+        rc = info_write(job, info, err);
     if (rc == RC_OK && ret_json)
         *ret_json = buf_bytes(&job->part->json);
-    return rc == RC_OK
-               ? job_put(job, which, job_field_bytes(&field), buf_bytes(&job->part->json), err)
-               : rc;
+    return rc;
+}
+
+enum rc job_info_delete(struct part_job *job, int64_t id, struct err *err)
+{
+    struct job_field field = job_field(id);
+    enum rc rc = job_delete(job, JOB_PARTITIONS, job_field_bytes(&field), err);
+    return rc == RC_OK ? takeovers_put(job, id, 0, err) : rc;
 }
 
 /* ---- statistics ---- */

@@ -1,6 +1,7 @@
+// SPDX-License-Identifier: Apache-2.0
 /* job.h - a job as one command sees it: its keys, found when they are needed, saved at the end.
  *
- *   rc = job_open(part, ns, name, JOB_MUST_EXIST, &job, err);
+ *   rc = job_open(part, run, name, JOB_MUST_EXIST, &job, err);
  *   ... job_get(), job_put(), job_delete(), job_zset_add() ...      rows
  *   rc = job_save(&job, err);                                       counts of the keys that changed
  *
@@ -8,7 +9,8 @@
  * commit is taken back. The first key that is cold asks for all keys of the job.
  *
  * Ownership: a job borrows its name; names of keys are in the arena of the command. A value that
- * was read dies with the next change. A struct part_job stays where it is while it is in use.
+ * was read dies with the next change. A struct part_job stays where it is while it is in use: its
+ * keys point to its run.
  * Threads: the executor. */
 #pragma once
 
@@ -26,9 +28,11 @@ enum job_key {
     JOB_PARTITIONS,
     JOB_PENDING, /* a sorted set */
     JOB_BEATS,   /* a sorted set */
+    JOB_TAKEOVERS,
     JOB_COMPLETED,
     JOB_INDEX,
-    JOB_DROPPED,
+    JOB_DROPPED, /* intervals of partition ids */
+    JOB_AGED,    /* intervals of ids that those covered */
     JOB_STATS,
     JOB_WORKERS,
     JOB_RANGES,
@@ -41,8 +45,7 @@ enum job_key {
 
 struct part_job {
     struct part *part;
-    struct ns *ns;
-    struct kv *kv;
+    struct run run; /* the command's, as the owner of the job's keys */
     struct bytes name;
     unsigned found, changed; /* bits 1 << enum job_key */
     bool dropping;           /* PART.DROP has begun: only what is left of the archive is there */
@@ -60,12 +63,13 @@ struct part_job {
 #define JOB_CREATED BYTES("created_at")
 #define JOB_ARCHIVE BYTES("archive")
 #define JOB_DROPPING BYTES("dropping")
+#define JOB_AGED_COUNT BYTES("aged") /* partitions whose ids are in JOB_AGED */
 
 enum job_open { JOB_MUST_EXIST, JOB_MAKE, JOB_DROP };
 /* RC_INVALID: no name of a job; RC_REPLY "NOJOB ...": there is none. JOB_MAKE: it is made by
  * job_make() when something comes into it; RC_BUSY: it is being dropped. JOB_DROP: one that is
  * being dropped is there. */
-enum rc job_open(struct part *part, struct ns *ns, struct bytes name, enum job_open how,
+enum rc job_open(struct part *part, const struct run *run, struct bytes name, enum job_open how,
                  struct part_job *ret_job, struct err *err) NODISCARD;
 bool job_exists(const struct part_job *job);
 enum rc job_make(struct part_job *job, struct err *err) NODISCARD; /* nothing if it exists */
@@ -132,18 +136,21 @@ void job_want(struct part_job *job, enum job_key which, const int64_t *id, size_
 
 /* ---- records ---- */
 
-/* A record of JOB_PARTITIONS or JOB_COMPLETED, its texts in the command's arena. RC_NOT_FOUND. */
+/* A record of JOB_PARTITIONS or JOB_COMPLETED, its texts in the command's arena, with what
+ * JOB_TAKEOVERS counts. RC_NOT_FOUND. */
 enum rc job_info(struct part_job *job, enum job_key which, int64_t id, struct part_info *ret_info,
                  struct err *err) NODISCARD;
-/* The same of a row that was read. */
+/* The same of a row that was read, without JOB_TAKEOVERS. */
 enum rc job_info_read(struct part_job *job, enum job_key which, struct bytes field,
                       struct bytes json, struct part_info *ret_info, struct err *err) NODISCARD;
 /* A record that is known not to be there. */
 enum rc job_info_put_new(struct part_job *job, enum job_key which, const struct part_info *info,
                          struct err *err) NODISCARD;
-/* ret_json (may be NULL): as it was written, until the next one. */
+/* ret_json (may be NULL): as clients see it, until the next one. */
 enum rc job_info_put(struct part_job *job, enum job_key which, const struct part_info *info,
                      struct bytes *ret_json, struct err *err) NODISCARD;
+/* Of JOB_PARTITIONS; it is there. */
+enum rc job_info_delete(struct part_job *job, int64_t id, struct err *err) NODISCARD;
 
 /* ---- statistics ---- */
 

@@ -1,8 +1,10 @@
+// SPDX-License-Identifier: Apache-2.0
 /* list.c - PART.GET and PART.LIST: one record, or a page of them in order of ids, from all layers.
  *
  * A page merges three sources by id. Rows of hashes are read and compared one by one. Batches are
  * left out by their row of the index, then by the header and the columns of their frame: only
- * records that match are read. A batch that cannot be read is shown as that, in its place. */
+ * records that match are read. A batch that cannot be read is shown as that, in its place, and so
+ * are ids whose partitions have aged out. */
 #include "partition/idwalk.h"
 #include "partition/part_int.h"
 
@@ -18,6 +20,7 @@ enum {
     READ_MAX = 64,                 /* records read at once */
     BROKEN_BYTES = 3 * TEXT_NUMBER_BYTES + 100,
     HASH_SOURCES = 2,
+    AGED_BYTES = 2 * TEXT_NUMBER_BYTES + 50,
 };
 
 /* ---- one ---- */
@@ -94,6 +97,11 @@ struct packed { /* the batches, in order of ids */
     struct err why;
 };
 
+struct aged { /* the next interval in which partitions have aged out */
+    bool has;
+    struct aged_span span;
+};
+
 struct page {
     struct part_job *job;
     const struct part_list *list;
@@ -104,6 +112,7 @@ struct page {
     struct source source[HASH_SOURCES];
     size_t source_count;
     struct packed packed;
+    struct aged aged;
 };
 
 static bool matches(const struct page *page, const struct part_info *info)
@@ -119,7 +128,7 @@ static bool matches(const struct page *page, const struct part_info *info)
     if (!list->has_stale)
         return true;
     return (info->status == PART_CLAIMED || info->status == PART_RUNNING) &&
-           info->heartbeat_ms <= (int64_t)page->job->kv->now_ms - list->stale_ms;
+           info->heartbeat_ms <= (int64_t)page->job->run.now_ms - list->stale_ms;
 }
 
 /* ---- hashes ---- */
@@ -359,6 +368,45 @@ static enum rc packed_show(struct page *page, struct err *err)
     return rc == RC_OK ? packed_next(page, err) : rc;
 }
 
+/* ---- what has aged out ---- */
+
+static bool aged_is_wanted(const struct part_list *list)
+{
+    if (list->statuses != 0)
+        return list->statuses & PART_LIST_AGED;
+    return list->archived && !list->has_worker && !list->has_updated && !list->has_stale;
+}
+
+static enum rc aged_next(struct page *page, int64_t from, struct err *err)
+{
+    struct aged *aged = &page->aged;
+    aged->has = false;
+    if (from > page->list->id_max)
+        return RC_OK;
+    enum rc rc = aged_from(page->job, JOB_DROPPED, from, &aged->span, err);
+    aged->has = rc == RC_OK && aged->span.min_id <= page->list->id_max;
+    if (aged->has && aged->span.min_id < from)
+        aged->span.min_id = from; /* the page before has shown the rest */
+    if (aged->has && aged->span.max_id > page->list->id_max)
+        aged->span.max_id = page->list->id_max;
+    return rc == RC_NOT_FOUND ? RC_OK : rc;
+}
+
+static enum rc aged_show(struct page *page, struct err *err)
+{
+    uint8_t text[AGED_BYTES];
+    struct aged *aged = &page->aged;
+    uint8_t *at = text_put(text, BYTES("{\"aged_out\":true,\"from_id\":"));
+    at = text_put_u64(at, (uint64_t)aged->span.min_id);
+    at = text_put(at, BYTES(",\"to_id\":"));
+    at = text_put_u64(at, (uint64_t)aged->span.max_id);
+    *at++ = '}';
+    page->show(page->arg, bytes_of(text, (size_t)(at - text)));
+    page->shown++;
+    aged->has = aged->span.max_id < INT64_MAX;
+    return aged->has ? aged_next(page, aged->span.max_id + 1, err) : RC_OK;
+}
+
 /* ---- merging ---- */
 
 static enum rc page_fill(struct page *page, int64_t *ret_cursor, struct err *err)
@@ -371,15 +419,19 @@ static enum rc page_fill(struct page *page, int64_t *ret_cursor, struct err *err
             if (page->source[i].has && (!next || page->source[i].id < next->id))
                 next = &page->source[i];
         bool packed = page->packed.has && (!next || page->packed.id < next->id);
-        if (!next && !packed)
+        int64_t id = packed ? page->packed.id : next ? next->id : INT64_MAX;
+        bool aged = page->aged.has && page->aged.span.min_id <= id;
+        if (!next && !packed && !aged)
             break;
-        bool ends = packed ? !page->packed.in_batch : next->ends;
+        bool ends = aged ? false : packed ? !page->packed.in_batch : next->ends;
         if (ends || page->shown >= page->list->count || page->looked >= LIST_LOOK_ROWS ||
             page->bytes >= LIST_BYTES) {
-            *ret_cursor = packed ? page->packed.id : next->id;
+            *ret_cursor = aged ? page->aged.span.min_id : id;
             break;
         }
-        rc = packed ? packed_show(page, err) : source_show(next, page, err);
+        rc = aged     ? aged_show(page, err)
+             : packed ? packed_show(page, err)
+                      : source_show(next, page, err);
     }
     return rc;
 }
@@ -395,12 +447,14 @@ enum rc part_list(struct part_job *job, const struct part_list *list, part_show_
     bool completed = list->archived || list->statuses & 1u << PART_COMPLETED;
     int64_t from = list->cursor > list->id_min ? list->cursor : list->id_min;
     enum rc rc = RC_OK;
-    page.source_count = completed ? HASH_SOURCES : 1;
+    page.source_count = completed ? HASH_SOURCES : list->statuses == PART_LIST_AGED ? 0 : 1;
     *ret_cursor = 0;
     for (size_t i = 0; rc == RC_OK && i < page.source_count; i++)
         rc = source_open(&page.source[i], &page, from, err);
     if (rc == RC_OK && completed)
         rc = packed_begin(&page, from, err);
+    if (rc == RC_OK && aged_is_wanted(list))
+        rc = aged_next(&page, from, err);
     if (rc == RC_OK)
         rc = page_fill(&page, ret_cursor, err);
     for (size_t i = 0; i < page.source_count; i++)

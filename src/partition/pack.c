@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /* pack.c - one commit of packing: completed records become a batch, or come late into one.
  *
  * Everything is rows: batch in, originals out and the numbers of the archive are one commit, so a
@@ -14,7 +15,7 @@ enum {
     RETAIN_LOOK_MAX = 256,
 };
 
-struct run { /* records that are packed together, with ascending ids, in the command's arena */
+struct stretch { /* records that are packed together, with ascending ids, in the command's arena */
     struct part_record *record;
     size_t count, cap;
     uint64_t raw;
@@ -83,8 +84,8 @@ static enum rc number_of(struct part_job *job, struct number_memo *memo, struct 
 }
 
 /* Up to `max` records with ids of at most `limit`. */
-static enum rc run_read(struct part_job *job, int64_t from, int64_t limit, size_t max,
-                        struct run *run, struct err *err)
+static enum rc stretch_read(struct part_job *job, int64_t from, int64_t limit, size_t max,
+                            struct stretch *stretch, struct err *err)
 {
     CLEANUP(idwalk_done) struct idwalk walk;
     struct number_memo memo[MEMO_COUNT] = {0};
@@ -92,9 +93,9 @@ static enum rc run_read(struct part_job *job, int64_t from, int64_t limit, size_
     int64_t id;
     enum rc rc = RC_OK;
     idwalk_init(&walk, &job->key[JOB_COMPLETED], from);
-    *run = (struct run){.cap = max};
-    run->record = arena_alloc_array(&job->kv->arena, max, sizeof *run->record);
-    while (run->count < max && run->text_bytes < TEXTS_BYTES_MAX) {
+    *stretch = (struct stretch){.cap = max};
+    stretch->record = arena_alloc_array(job->run.arena, max, sizeof *stretch->record);
+    while (stretch->count < max && stretch->text_bytes < TEXTS_BYTES_MAX) {
         struct part_info info;
         uint32_t number;
         rc = idwalk_next(&walk, &id, &json, err);
@@ -112,23 +113,24 @@ static enum rc run_read(struct part_job *job, int64_t from, int64_t limit, size_
             rc = number_of(job, memo, info.worker, &number, err);
         if (rc != RC_OK)
             break;
-        run->record[run->count++] = part_info_record(&info, number);
-        run->raw += len;
-        run->text_bytes += info.error.len + info.options.len;
+        stretch->record[stretch->count++] = part_info_record(&info, number);
+        stretch->raw += len;
+        stretch->text_bytes += info.error.len + info.options.len;
     }
     return rc == RC_NOT_FOUND ? RC_OK : rc;
 }
 
-static bool run_is_cut(const struct run *run)
+static bool stretch_is_cut(const struct stretch *stretch)
 {
-    return run->text_bytes >= TEXTS_BYTES_MAX;
+    return stretch->text_bytes >= TEXTS_BYTES_MAX;
 }
 
-static enum rc originals_delete(struct part_job *job, const struct run *run, struct err *err)
+static enum rc originals_delete(struct part_job *job, const struct stretch *stretch,
+                                struct err *err)
 {
     enum rc rc = RC_OK;
-    for (size_t i = 0; rc == RC_OK && i < run->count; i++) {
-        struct job_field field = job_field(run->record[i].id);
+    for (size_t i = 0; rc == RC_OK && i < stretch->count; i++) {
+        struct job_field field = job_field(stretch->record[i].id);
         rc = job_delete(job, JOB_COMPLETED, job_field_bytes(&field), err);
     }
     return rc;
@@ -159,48 +161,49 @@ static enum rc place_find(struct part_job *job, int64_t from, struct place *ret_
     return rc == RC_NOT_FOUND ? RC_OK : rc;
 }
 
-/* A batch has the run's records: the originals go, and the pass goes on behind them. */
-static enum rc run_packed(struct part_job *job, struct pack_pass *pass, const struct run *run,
-                          struct err *err)
+/* A batch has the stretch's records: the originals go, and the pass goes on behind them. */
+static enum rc stretch_packed(struct part_job *job, struct pack_pass *pass,
+                              const struct stretch *stretch, struct err *err)
 {
-    enum rc rc = originals_delete(job, run, err);
+    enum rc rc = originals_delete(job, stretch, err);
     if (rc == RC_OK)
         rc = job_save(job, err);
     if (rc != RC_OK)
         return rc;
-    int64_t last = run->record[run->count - 1].id;
+    int64_t last = stretch->record[stretch->count - 1].id;
     pass->from = last + (last < INT64_MAX);
-    pass->packed += run->count;
-    job->part->watch.packed_count += run->count;
+    pass->packed += stretch->count;
+    job->part->watch.packed_count += stretch->count;
     return RC_OK;
 }
 
-static enum rc run_pack(struct part_job *job, struct pack_pass *pass, const struct run *run,
-                        struct err *err)
+static enum rc stretch_pack(struct part_job *job, struct pack_pass *pass,
+                            const struct stretch *stretch, struct err *err)
 {
-    enum rc rc = batch_put(job, run->record, run->count, run->raw, err);
-    return rc == RC_OK ? run_packed(job, pass, run, err) : rc;
+    enum rc rc = batch_put(job, stretch->record, stretch->count, stretch->raw, err);
+    return rc == RC_OK ? stretch_packed(job, pass, stretch, err) : rc;
 }
 
 /* Both have ascending ids, and no id is in both. */
-static enum rc runs_merge(struct part_job *job, const struct part_record *old, size_t old_count,
-                          const struct run *run, struct run *ret_all, struct err *err)
+static enum rc records_merge(struct part_job *job, const struct part_record *old, size_t old_count,
+                             const struct stretch *stretch, struct stretch *ret_all,
+                             struct err *err)
 {
-    size_t total = old_count + run->count, a = 0, b = 0;
-    struct part_record *all = arena_alloc_array(&job->kv->arena, total, sizeof *all);
+    size_t total = old_count + stretch->count, a = 0, b = 0;
+    struct part_record *all = arena_alloc_array(job->run.arena, total, sizeof *all);
     for (size_t i = 0; i < total; i++) {
-        bool first = b == run->count || (a < old_count && old[a].id < run->record[b].id);
-        if (!first && a < old_count && old[a].id == run->record[b].id)
+        bool first = b == stretch->count || (a < old_count && old[a].id < stretch->record[b].id);
+        if (!first && a < old_count && old[a].id == stretch->record[b].id)
             return err_set(err, RC_CORRUPT, "partition %lld of job %.*s is completed twice",
                            (long long)old[a].id, (int)job->name.len, (const char *)job->name.ptr);
-        all[i] = first ? old[a++] : run->record[b++];
+        all[i] = first ? old[a++] : stretch->record[b++];
     }
-    *ret_all = (struct run){.record = all, .count = total};
+    *ret_all = (struct stretch){.record = all, .count = total};
     return RC_OK;
 }
 
 /* One batch, or several of the wanted size if it has grown to more than two. */
-static enum rc pieces_put(struct part_job *job, const struct run *all, uint64_t raw,
+static enum rc pieces_put(struct part_job *job, const struct stretch *all, uint64_t raw,
                           struct err *err)
 {
     size_t size = job->part->limits.batch;
@@ -217,22 +220,22 @@ static enum rc pieces_put(struct part_job *job, const struct run *all, uint64_t 
 
 /* Late records and the batch they belong to become a new one. */
 static enum rc late_pack(struct part_job *job, struct pack_pass *pass, const struct batch_row *into,
-                         const struct run *run, struct err *err)
+                         const struct stretch *stretch, struct err *err)
 {
     struct part_batch *batch;
     struct part_record *old;
-    struct run all;
+    struct stretch all;
     enum rc rc = batch_open(job, into, &batch, err);
     if (rc == RC_OK)
-        rc = part_batch_decode(batch, &job->kv->arena, &old, err);
+        rc = part_batch_decode(batch, job->run.arena, &old, err);
     if (rc == RC_OK)
-        rc = runs_merge(job, old, part_batch_info(batch).count, run, &all, err);
+        rc = records_merge(job, old, part_batch_info(batch).count, stretch, &all, err);
     if (rc == RC_OK)
         rc = batch_remove(job, into, err);
     if (rc == RC_OK)
-        rc = pieces_put(job, &all, into->raw + run->raw, err);
+        rc = pieces_put(job, &all, into->raw + stretch->raw, err);
     if (rc == RC_OK)
-        rc = run_packed(job, pass, run, err);
+        rc = stretch_packed(job, pass, stretch, err);
     if (rc != RC_OK)
         return rc;
     pass->credit--;
@@ -244,35 +247,35 @@ static enum rc late_pack(struct part_job *job, struct pack_pass *pass, const str
 static enum rc tail_step(struct part_job *job, struct pack_pass *pass, const struct place *place,
                          enum pack_end *ret_end, struct err *err)
 {
-    struct run run;
+    struct stretch stretch;
     size_t size = job->part->limits.batch;
-    enum rc rc = run_read(job, place->first, INT64_MAX, size, &run, err);
+    enum rc rc = stretch_read(job, place->first, INT64_MAX, size, &stretch, err);
     if (rc != RC_OK)
         return rc;
     *ret_end = PACK_OVER;
-    if (run.count == 0 || (run.count < size && !run_is_cut(&run) && !pass->all))
+    if (stretch.count == 0 || (stretch.count < size && !stretch_is_cut(&stretch) && !pass->all))
         return RC_OK;
     *ret_end = PACK_STEP;
-    if (pass->all && place->has_before && place->before.count + run.count <= size)
-        return late_pack(job, pass, &place->before, &run, err);
-    return run_pack(job, pass, &run, err);
+    if (pass->all && place->has_before && place->before.count + stretch.count <= size)
+        return late_pack(job, pass, &place->before, &stretch, err);
+    return stretch_pack(job, pass, &stretch, err);
 }
 
 static enum rc late_step(struct part_job *job, struct pack_pass *pass, const struct place *place,
                          struct err *err)
 {
-    struct run run;
+    struct stretch stretch;
     size_t size = job->part->limits.batch;
     int64_t limit = place->has_behind ? place->behind.min_id - 1 : place->before.max_id;
-    enum rc rc = run_read(job, place->first, limit, 2 * size, &run, err);
+    enum rc rc = stretch_read(job, place->first, limit, 2 * size, &stretch, err);
     if (rc != RC_OK)
         return rc;
-    if (run.count == 0) { /* those there are cannot be read */
+    if (stretch.count == 0) { /* those there are cannot be read */
         pass->from = limit + (limit < INT64_MAX);
         return RC_OK;
     }
-    if (!place->inside && run.count >= size / 2 + 1)
-        return run_pack(job, pass, &run, err);
+    if (!place->inside && stretch.count >= size / 2 + 1)
+        return stretch_pack(job, pass, &stretch, err);
     if (pass->credit == 0) { /* they wait for company; what is behind all batches is packed */
         struct batch_row last;
         rc = batch_at(job, INT64_MAX, &last, err);
@@ -287,7 +290,7 @@ static enum rc late_step(struct part_job *job, struct pack_pass *pass, const str
         pass->from = limit + (limit < INT64_MAX);
         return RC_OK;
     }
-    return rc == RC_OK ? late_pack(job, pass, into, &run, err) : rc;
+    return rc == RC_OK ? late_pack(job, pass, into, &stretch, err) : rc;
 }
 
 enum rc pack_step(struct part_job *job, struct pack_pass *pass, enum pack_end *ret_end,
@@ -328,7 +331,7 @@ static struct part_stat *drop_of(struct part_job *job, struct drops *drops, stru
     for (size_t i = drops->count; i-- > 0;) /* neighbours are alike */
         if (bytes_eq(drops->field[i], field))
             return &drops->stat[i];
-    drops->field[drops->count] = arena_copy(&job->kv->arena, field);
+    drops->field[drops->count] = arena_copy(job->run.arena, field);
     drops->stat[drops->count] = (struct part_stat){0};
     return &drops->stat[drops->count++];
 }
@@ -336,8 +339,8 @@ static struct part_stat *drop_of(struct part_job *job, struct drops *drops, stru
 static void drops_init(struct part_job *job, struct drops *drops, size_t max)
 {
     *drops =
-        (struct drops){.field = arena_alloc_array(&job->kv->arena, max, sizeof(struct bytes)),
-                       .stat = arena_alloc_array(&job->kv->arena, max, sizeof(struct part_stat))};
+        (struct drops){.field = arena_alloc_array(job->run.arena, max, sizeof(struct bytes)),
+                       .stat = arena_alloc_array(job->run.arena, max, sizeof(struct part_stat))};
 }
 
 static enum rc drops_put(struct part_job *job, enum job_key which, const struct drops *drops,
@@ -385,19 +388,45 @@ static enum rc drop_count(struct part_job *job, const struct part_record *record
     return rc;
 }
 
+/* Which ids the records covered. Those of neighbours mostly follow each other. */
+static enum rc drop_note(struct part_job *job, const struct part_record *record, size_t count,
+                         struct err *err)
+{
+    struct aged_span span = {.max_id = -1};
+    int64_t noted;
+    enum rc rc = job_number(job, JOB_AGED_COUNT, &noted, err);
+    for (size_t i = 0; rc == RC_OK && i < count; i++) {
+        const struct part_record *one = &record[i];
+        if (one->min_id > one->max_id)
+            continue; /* it covers nothing */
+        if (span.max_id >= 0 && span.max_id == one->min_id - 1) {
+            span.max_id = one->max_id;
+            continue;
+        }
+        if (span.max_id >= 0)
+            rc = aged_add(job, JOB_AGED, span, err);
+        span = (struct aged_span){one->min_id, one->max_id};
+    }
+    if (rc == RC_OK && span.max_id >= 0)
+        rc = aged_add(job, JOB_AGED, span, err);
+    return rc == RC_OK ? job_number_put(job, JOB_AGED_COUNT, noted + (int64_t)count, err) : rc;
+}
+
 static enum rc batch_drop(struct part_job *job, const struct batch_row *row, struct err *err)
 {
     struct part_batch *batch;
     struct part_record *record;
     enum rc rc = batch_open(job, row, &batch, err);
     if (rc == RC_OK)
-        rc = part_batch_decode(batch, &job->kv->arena, &record, err);
+        rc = part_batch_decode(batch, job->run.arena, &record, err);
     if (rc == RC_OK)
         rc = drop_count(job, record, row->count, err);
     if (rc == RC_OK)
         rc = batch_remove(job, row, err);
     if (rc == RC_OK)
-        rc = dropped_add(job, row->min_id, row->max_id, err);
+        rc = aged_add(job, JOB_DROPPED, (struct aged_span){row->min_id, row->max_id}, err);
+    if (rc == RC_OK)
+        rc = drop_note(job, record, row->count, err);
     if (rc == RC_OK)
         rc = job_save(job, err);
     if (rc == RC_OK)
@@ -420,7 +449,7 @@ enum rc pack_retain(struct part_job *job, int64_t *from, enum pack_end *ret_end,
         if (rc != RC_OK)
             return rc == RC_NOT_FOUND ? RC_OK : rc;
         *from = row.min_id + (row.min_id < INT64_MAX);
-        if ((uint64_t)row.to_s * 1000 + limits->retain_ms > job->kv->now_ms)
+        if ((uint64_t)row.to_s * 1000 + limits->retain_ms > job->run.now_ms)
             continue;
         *ret_end = PACK_STEP;
         return batch_drop(job, &row, err);

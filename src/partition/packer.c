@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /* packer.c - the job that packs, drops what has aged out, and looks at how far jobs are.
  *
  * Invariants:
@@ -90,7 +91,7 @@ void packer_kick(struct packer *packer, const struct part_job *job)
 {
     if (!packer)
         return;
-    struct known *known = known_find(packer, job->ns->index, job->name);
+    struct known *known = known_find(packer, job->run.ns->index, job->name);
     if (known->due || known->passing)
         return;
     if (known->stuck > 0 &&
@@ -104,14 +105,14 @@ void packer_drop(struct packer *packer, const struct part_job *job)
 {
     if (!packer)
         return;
-    known_find(packer, job->ns->index, job->name)->dropping = true;
+    known_find(packer, job->run.ns->index, job->name)->dropping = true;
     wake(packer);
 }
 
 void packer_know(struct packer *packer, const struct part_job *job)
 {
     if (packer)
-        (void)known_find(packer, job->ns->index, job->name);
+        (void)known_find(packer, job->run.ns->index, job->name);
 }
 
 void packer_look(struct packer *packer)
@@ -135,15 +136,14 @@ static enum rc name_note(void *arg, struct bytes name, struct err *err)
 }
 
 /* Once: jobs from before the start. */
-static enum rc scan(struct packer *packer, struct err *err)
+static enum rc scan(struct packer *packer, const struct run *run, struct err *err)
 {
-    const struct kv *kv = packer->part->kv;
     enum rc rc = RC_OK;
-    for (size_t i = 0; rc == RC_OK && i < kv->ns_count; i++) {
-        struct ns *ns = kv_ns(kv, i);
+    for (size_t i = 0; rc == RC_OK && i < run->kv->ns_count; i++) {
+        struct run one = run_with(run, kv_ns(run->kv, i), 0);
         packer->seen->db = (uint32_t)i;
-        if (ns)
-            rc = part_jobs(packer->part, ns, name_note, packer, err);
+        if (one.ns)
+            rc = part_jobs(packer->part, &one, name_note, packer, err);
     }
     packer->scanned = rc == RC_OK;
     return rc;
@@ -152,13 +152,13 @@ static enum rc scan(struct packer *packer, struct err *err)
 /* ---- one job ---- */
 
 /* RC_NOT_FOUND: it is gone. */
-static enum rc known_open(struct packer *packer, const struct known *known, struct part_job *job,
-                          struct err *err)
+static enum rc known_open(struct packer *packer, const struct run *run, const struct known *known,
+                          struct part_job *job, struct err *err)
 {
-    struct ns *ns = kv_ns(packer->part->kv, known->db);
-    if (!ns)
+    struct run one = run_with(run, kv_ns(run->kv, known->db), 0);
+    if (!one.ns)
         return RC_NOT_FOUND;
-    enum rc rc = job_open(packer->part, ns, known->name, JOB_DROP, job, err);
+    enum rc rc = job_open(packer->part, &one, known->name, JOB_DROP, job, err);
     return rc == RC_REPLY || rc == RC_INVALID ? RC_NOT_FOUND : rc;
 }
 
@@ -237,7 +237,7 @@ static uint64_t retain_every_ms(const struct part_limits *limits)
     return every < RETAIN_MS_MIN ? RETAIN_MS_MIN : every > RETAIN_MS_MAX ? RETAIN_MS_MAX : every;
 }
 
-static enum work work_of(const struct packer *packer, struct known *known)
+static enum work work_of(const struct packer *packer, const struct run *run, struct known *known)
 {
     const struct part *part = packer->part;
     if (known->dropping)
@@ -246,8 +246,8 @@ static enum work work_of(const struct packer *packer, struct known *known)
         return WORK_PACK;
     if (known->due)
         return WORK_LOOK;
-    if (part->limits.retain_ms > 0 && part->kv->now_ms >= known->retain_ms) {
-        known->retain_ms = part->kv->now_ms + retain_every_ms(&part->limits);
+    if (part->limits.retain_ms > 0 && run->now_ms >= known->retain_ms) {
+        known->retain_ms = run->now_ms + retain_every_ms(&part->limits);
         known->retaining = true;
         known->retain_from = 0;
     }
@@ -265,11 +265,11 @@ static void known_give_up(struct packer *packer, struct known *known, const stru
     known->stuck = 0;
 }
 
-static enum rc known_work(struct packer *packer, struct known *known, enum work work,
-                          struct err *err)
+static enum rc known_work(struct packer *packer, const struct run *run, struct known *known,
+                          enum work work, struct err *err)
 {
     struct part_job job;
-    enum rc rc = known_open(packer, known, &job, err);
+    enum rc rc = known_open(packer, run, known, &job, err);
     if (rc == RC_NOT_FOUND) {
         known_forget(packer, known);
         return RC_OK;
@@ -294,7 +294,7 @@ static enum rc known_work(struct packer *packer, struct known *known, enum work 
 
 /* ---- watching ---- */
 
-static enum rc seen_all(struct packer *packer, struct err *err)
+static enum rc seen_all(struct packer *packer, const struct run *run, struct err *err)
 {
     size_t count = 0;
     bool dropping = false;
@@ -302,7 +302,7 @@ static enum rc seen_all(struct packer *packer, struct err *err)
     for (struct known *known = packer->first; known; known = next) {
         struct part_job job;
         next = known->next;
-        enum rc rc = known_open(packer, known, &job, err);
+        enum rc rc = known_open(packer, run, known, &job, err);
         if (rc == RC_OK && job.dropping)
             known->dropping = true;
         else if (rc == RC_OK)
@@ -317,7 +317,7 @@ static enum rc seen_all(struct packer *packer, struct err *err)
     }
     packer->part->may_drop = dropping;
     packer->seen_count = count;
-    packer->watch_ms = packer->part->kv->now_ms + SLEEP_MS;
+    packer->watch_ms = run->now_ms + SLEEP_MS;
     return RC_OK;
 }
 
@@ -329,20 +329,20 @@ const struct part_seen *part_seen(const struct part *part, size_t *ret_count)
 
 /* ---- the job ---- */
 
-static enum rc step(struct packer *packer, struct err *err)
+static enum rc step(struct packer *packer, const struct run *run, struct err *err)
 {
-    const struct kv *kv = packer->part->kv;
     if (!packer->scanned)
-        return scan(packer, err);
+        return scan(packer, run, err);
     if (!packer->failed) {
         for (struct known *known = packer->first; known; known = known->next) {
-            enum work work = work_of(packer, known);
+            enum work work = work_of(packer, run, known);
             if (work != WORK_NONE)
-                return known_work(packer, known, work, err);
+                return known_work(packer, run, known, work, err);
         }
-        if (kv->now_ms >= packer->watch_ms || packer->watch_ms > kv->now_ms + SLEEP_MS)
-            return seen_all(packer, err);
+        if (run->now_ms >= packer->watch_ms || packer->watch_ms > run->now_ms + SLEEP_MS)
+            return seen_all(packer, run, err);
     }
+    part_cache_tidy(&packer->part->cache, run->now_ms);
     packer->failed = false;
     packer->asleep = true;
     task_wait_until(&packer->task, clock_mono_ns(packer->part->options.clock) + SLEEP_MS * NS_A_MS);
@@ -352,16 +352,11 @@ static enum rc step(struct packer *packer, struct err *err)
 static enum rc job_run(struct task *task, struct store *store, struct err *err)
 {
     struct packer *packer = (struct packer *)task;
-    const struct part_options *options = &packer->part->options;
     (void)store;
     packer->asleep = false;
-    kv_begin(options->kv, clock_unix_ms(options->clock));
-    if (options->enter)
-        options->enter(options->arg);
-    enum rc rc = step(packer, err);
-    if (options->leave)
-        options->leave(options->arg, rc == RC_WAIT ? RC_OK : rc);
-    return rc;
+    struct run run;
+    run_begin(&run, packer->part->kv, NULL, RUN_NO_LIFT);
+    return run_end(&run, step(packer, &run, err));
 }
 
 static void job_done(struct task *task, enum rc rc, const struct err *err)

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /* part.c - life of the model, and making: PART.ADD, PART.ALLOC, PART.DEL, PART.RETRY, PART.DROP. */
 #include "partition/part.h"
 
@@ -13,7 +14,7 @@
 
 enum { DROP_STEP = 256 };                              /* batches of one commit */
 enum { RETRY_LOOK_MAX = 5000, RETRY_COLD_ROWS = 500 }; /* rows of one commit */
-enum { RETRY_BYTES_MAX = 16 * 1024 * 1024 };           /* of them */
+enum { RETRY_BYTES_MAX = 1024 * 1024, RETRY_BYTES_MAX_ALONE = 16 * 1024 * 1024 }; /* of them */
 
 /* ---- life ---- */
 
@@ -93,8 +94,8 @@ static enum rc packed_find(struct part_job *job, int64_t id, struct part_info *r
         rc = job_worker_name(job, record.worker, &worker, err);
     if (rc != RC_OK)
         return rc;
-    record.options = arena_copy(&job->kv->arena, record.options);
-    record.error = arena_copy(&job->kv->arena, record.error);
+    record.options = arena_copy(job->run.arena, record.options);
+    record.error = arena_copy(job->run.arena, record.error);
     *ret_info = part_info_of_record(&record, worker);
     return RC_OK;
 }
@@ -162,7 +163,7 @@ enum rc part__text_check(struct bytes *options, struct bytes error, struct err *
 
 static enum rc pending_put(struct part_job *job, const struct part_new *one, struct err *err)
 {
-    int64_t now_ms = (int64_t)job->kv->now_ms;
+    int64_t now_ms = (int64_t)job->run.now_ms;
     struct part_info info = {.id = one->id,
                              .min_id = one->min_id,
                              .max_id = one->max_id,
@@ -334,8 +335,9 @@ static enum rc retry_one(struct part_job *job, struct part_info *info, struct er
     info->status = PART_PENDING;
     info->worker = info->error = BYTES("");
     info->heartbeat_ms = PART_TIME_NONE;
-    info->updated_ms = (int64_t)job->kv->now_ms;
+    info->updated_ms = (int64_t)job->run.now_ms;
     info->version++;
+    info->takeovers = 0;
     enum rc rc = job_info_put(job, JOB_PARTITIONS, info, NULL, err);
     if (rc == RC_OK)
         rc = job_zset_add(job, JOB_PENDING, info->id, (double)info->id, err);
@@ -355,7 +357,7 @@ enum rc part_retry(struct part_job *job, int64_t id, bool *ret_done, struct err 
     return rc;
 }
 
-enum rc part_retry_all(struct part_job *job, int64_t *from, uint64_t *count, bool *ret_more,
+enum rc part_retry_all(struct part_job *job, struct part_retry *retry, bool *ret_more,
                        struct err *err)
 {
     CLEANUP(idwalk_done) struct idwalk walk = {0};
@@ -363,17 +365,17 @@ enum rc part_retry_all(struct part_job *job, int64_t *from, uint64_t *count, boo
     struct bytes json;
     int64_t id;
     uint64_t done = 0;
-    size_t bytes = 0;
+    size_t bytes = 0, bytes_max = retry->one_commit ? RETRY_BYTES_MAX_ALONE : RETRY_BYTES_MAX;
     enum rc rc = job_key(job, JOB_PARTITIONS, &key, err);
     if (rc != RC_OK)
         return rc;
-    idwalk_init(&walk, key, *from);
+    idwalk_init(&walk, key, retry->from);
     walk.steps_max = RETRY_LOOK_MAX;
-    while (bytes < RETRY_BYTES_MAX) {
+    while (bytes < bytes_max) {
         struct part_info info;
         rc = idwalk_next(&walk, &id, &json, err);
-        if (rc == RC_COLD && walk.steps >= RETRY_COLD_ROWS) /* all of it would be done again */
-            rc = RC_WAIT;
+        if (rc == RC_COLD && !retry->one_commit && (done > 0 || walk.steps >= RETRY_COLD_ROWS))
+            rc = RC_WAIT; /* all of it would be done again */
         if (rc != RC_OK)
             break;
         bytes += json.len;
@@ -391,8 +393,8 @@ enum rc part_retry_all(struct part_job *job, int64_t *from, uint64_t *count, boo
         rc = job_save(job, err);
     if (rc != RC_OK)
         return rc;
-    *from = walk.next_id;
-    *count += done;
+    retry->from = walk.next_id;
+    retry->count += done;
     return RC_OK;
 }
 
@@ -403,6 +405,7 @@ void part_want(struct part_job *job, const int64_t *id, size_t count)
     job_want(job, JOB_PARTITIONS, id, count);
     job_want(job, JOB_PENDING, id, count);
     job_want(job, JOB_BEATS, id, count);
+    job_want(job, JOB_TAKEOVERS, id, count);
 }
 
 /* ---- removing ---- */
@@ -410,12 +413,11 @@ void part_want(struct part_job *job, const int64_t *id, size_t count)
 enum rc part_delete(struct part_job *job, int64_t id, bool *ret_done, struct err *err)
 {
     struct part_info info;
-    struct job_field field = job_field(id);
     *ret_done = false;
     enum rc rc = job_info(job, JOB_PARTITIONS, id, &info, err);
     if (rc != RC_OK)
         return rc == RC_NOT_FOUND ? RC_OK : rc;
-    rc = job_delete(job, JOB_PARTITIONS, job_field_bytes(&field), err);
+    rc = job_info_delete(job, id, err);
     if (rc == RC_OK && info.status == PART_PENDING)
         rc = job_zset_remove(job, JOB_PENDING, id, err);
     if (rc == RC_OK && (info.status == PART_CLAIMED || info.status == PART_RUNNING))

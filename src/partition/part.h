@@ -1,9 +1,10 @@
+// SPDX-License-Identifier: Apache-2.0
 /* part.h - partitions: ranges of ids that workers claim, process and complete.
  *
  * The model on types/: see docs/design/0005-partition-model.md for keys and invariants. A call runs
- * in the commit of its command (kv_begin() has been called), may return RC_COLD anywhere, and then
- * leaves nothing behind. Refusals are RC_REPLY with a word in front that a program can look at:
- * NOJOB, NOPART, NOTOWNER, FENCED, NOTACTIVE.
+ * in the commit and the run of its command, may return RC_COLD anywhere, and then leaves nothing
+ * behind. Refusals are RC_REPLY with a word in front that a program can look at: NOJOB, NOPART,
+ * NOTOWNER, FENCED, NOTACTIVE.
  *
  * Ownership: arguments are borrowed. What is shown lives until the next change of the store.
  * Threads: the executor. */
@@ -32,6 +33,7 @@ struct part_limits { /* options of the server */
     uint64_t retain_ms;      /* 0: for ever */
     size_t cache_bytes;
     uint64_t cache_ttl_ms;
+    uint64_t takeovers_max; /* of one partition; 0: any number */
 };
 
 struct part_options {
@@ -39,10 +41,8 @@ struct part_options {
     struct tasks *tasks; /* NULL: nothing is packed but by part_pack_step() */
     const struct clock *clock;
     struct part_limits limits;
-    /* Around every run of a job of ours; may be NULL. */
-    void (*enter)(void *arg);
-    void (*leave)(void *arg, enum rc rc);
-    void (*safe)(void *arg, enum rc rc); /* its turn is safe, or was taken back */
+    /* The turn of a job of ours is safe, or was taken back; may be NULL. */
+    void (*safe)(void *arg, enum rc rc);
     void *arg;
 };
 
@@ -55,6 +55,7 @@ struct part_watch { /* since the start; for INFO and /metrics */
     uint64_t done_us[64]; /* PART.DONEs that took at most 2^n microseconds */
     uint64_t cache_hit_count, cache_miss_count, cache_bytes, cache_entries;
     uint64_t verify_count, verify_bad_count; /* PART.ARCHIVE VERIFY */
+    uint64_t takeover_count, given_up_count; /* from silent workers; failed after too many */
 };
 
 struct part_seen { /* the jobs of all databases, as the packer last saw them */
@@ -99,7 +100,8 @@ struct part_claim {
     size_t id_count;
     bool force; /* whoever holds them */
 };
-/* Shows the records that the worker has now; maybe none. */
+/* Shows the records that the worker has now; maybe none. Those of silent workers come first: behind
+ * pending ones they would wait for the end of the job. One that was taken over too often fails. */
 enum rc part_claim(struct part_job *job, const struct part_claim *claim, part_show_fn *show,
                    void *arg, struct err *err) NODISCARD;
 
@@ -127,9 +129,14 @@ void part_want(struct part_job *job, const int64_t *id, size_t count);
 
 /* A failed one becomes pending; *ret_done false: it is not failed. */
 enum rc part_retry(struct part_job *job, int64_t id, bool *ret_done, struct err *err) NODISCARD;
-/* All failed ones, from the id *from on, some in this commit: *ret_more, and *from is where it goes
- * on. Adds to *count. */
-enum rc part_retry_all(struct part_job *job, int64_t *from, uint64_t *count, bool *ret_more,
+struct part_retry {
+    int64_t from;   /* where it goes on */
+    uint64_t count; /* those that became pending */
+    bool one_commit;
+};
+/* All failed ones, some in this commit: *ret_more. A commit ends where a row is cold, unless it is
+ * the only one. */
+enum rc part_retry_all(struct part_job *job, struct part_retry *retry, bool *ret_more,
                        struct err *err) NODISCARD;
 /* Takes an active one out; *ret_done false: there is none. */
 enum rc part_delete(struct part_job *job, int64_t id, bool *ret_done, struct err *err) NODISCARD;
@@ -157,6 +164,8 @@ enum part_span_kind {
     PART_MISSING,    /* covered by nothing */
     PART_TWICE,      /* covered more than once */
     PART_UNREADABLE, /* batches that cannot be read cover some of it, or all */
+    PART_AGED,       /* covered by partitions that part-retain has dropped */
+    PART_UNKNOWN,    /* covered by nothing, or by such of which it was not noted */
 };
 struct part_span {
     int64_t min_id, max_id;
@@ -214,8 +223,9 @@ enum rc part_import(struct part_job *job, struct bytes bytes, struct part_import
 enum rc part_get(struct part_job *job, int64_t id, part_show_fn *show, void *arg,
                  struct err *err) NODISCARD;
 
+enum { PART_LIST_AGED = 1 << PART_STATUS_COUNT };
 struct part_list {
-    unsigned statuses; /* bits 1 << status; 0: any */
+    unsigned statuses; /* bits 1 << status, PART_LIST_AGED; 0: any */
     int64_t id_min, id_max;
     bool has_worker, has_updated, has_stale;
     struct bytes worker;
@@ -228,7 +238,10 @@ struct part_list {
 };
 /* Shows a page in order of ids. *ret_cursor: where to go on; 0: that was all. Where a batch cannot
  * be read, and might have something, stands what is known of it instead of its records:
- *   {"unreadable":"<key>","from_id":21,"to_id":40,"records":20,"error":"<why>"} */
+ *   {"unreadable":"<key>","from_id":21,"to_id":40,"records":20,"error":"<why>"}
+ * Where partitions have aged out stand the ids among which they were, if `statuses` asks for that
+ * or `archived` and nothing else does:
+ *   {"aged_out":true,"from_id":1,"to_id":20} */
 enum rc part_list(struct part_job *job, const struct part_list *list, part_show_fn *show, void *arg,
                   int64_t *ret_cursor, struct err *err) NODISCARD;
 
@@ -248,7 +261,7 @@ enum rc part_stats(struct part_job *job, enum job_key which, part_stat_fn *show,
                    struct err *err) NODISCARD;
 enum rc part_histogram(struct part_job *job, uint64_t ret_count[STAT_BUCKET_COUNT],
                        struct err *err) NODISCARD;
-/* The names of all jobs of a database. */
+/* The names of all jobs of the run's database. */
 typedef enum rc part_name_fn(void *arg, struct bytes name, struct err *err);
-enum rc part_jobs(struct part *part, struct ns *ns, part_name_fn *show, void *arg,
+enum rc part_jobs(struct part *part, const struct run *run, part_name_fn *show, void *arg,
                   struct err *err) NODISCARD;

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /* part_int.h - what the files of the model share. */
 #pragma once
 

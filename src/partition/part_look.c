@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /* part_look.c - counts, statistics, names of jobs. */
 #include "partition/part.h"
 
@@ -58,7 +59,7 @@ static enum rc rows_each(struct part_job *job, enum job_key which, row_fn *fn, v
         rc = rows_need_all(key, err);
     if (rc != RC_OK || !key->exists)
         return rc;
-    store_walk_init(&walk, job->kv->store, key_rows(key), false);
+    store_walk_init(&walk, job->run.kv->store, key_rows(key), false);
     while ((rc = store_walk_next(&walk, &field, &value, err)) == RC_OK) {
         rc = fn(arg, field, value, err);
         if (rc != RC_OK) {
@@ -137,10 +138,11 @@ static enum rc name_note(void *arg, struct bytes field, struct bytes value, stru
 }
 
 /* Names first: whoever is shown one may look at other rows. */
-enum rc part_jobs(struct part *part, struct ns *ns, part_name_fn *show, void *arg, struct err *err)
+enum rc part_jobs(struct part *part, const struct run *run, part_name_fn *show, void *arg,
+                  struct err *err)
 {
-    struct part_job all = {.part = part, .ns = ns, .kv = ns->kv};
-    struct names_show names = {.arena = &ns->kv->arena, .last = &names.first};
+    struct part_job all = {.part = part, .run = run_with(run, run->ns, RUN_OWNER)};
+    struct names_show names = {.arena = run->arena, .last = &names.first};
     enum rc rc = rows_each(&all, JOB_JOBS, name_note, &names, err);
     for (struct name_node *node = names.first; rc == RC_OK && node; node = node->next)
         rc = show(arg, node->name, err);

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /* part_work.c - what workers do: claim, start, beat, complete, fail, release.
  *
  * Who changes a partition has to own it: the worker in its record, and its fence if he names one.
@@ -5,13 +6,19 @@
  * not noticed is refused even if it has the same name. */
 #include "partition/part.h"
 
+#include <stdio.h>
+
 #include "base/utf8.h"
 #include "partition/part_int.h"
 #include "types/zset.h"
 
 #include "base/banned.h"
 
-enum { FUTURE_BEATS_MAX = 100 /* looked at by one claim */ };
+enum {
+    FUTURE_BEATS_MAX = 100, /* looked at by one claim */
+    GIVEN_UP_MAX = 1000,    /* by one claim, about */
+    REASON_BYTES = 96,
+};
 
 static bool has_beat(uint8_t status)
 {
@@ -30,6 +37,22 @@ enum rc part__worker_check(struct bytes worker, struct err *err)
     return RC_OK;
 }
 
+/* It is nobody's any more. */
+static enum rc let_go(struct part_job *job, struct part_info *info, enum part_status status,
+                      struct err *err)
+{
+    bool running = info->status == PART_RUNNING;
+    info->status = (uint8_t)status;
+    info->updated_ms = (int64_t)job->run.now_ms;
+    info->version++;
+    enum rc rc = job_info_put(job, JOB_PARTITIONS, info, NULL, err);
+    if (rc == RC_OK)
+        rc = job_zset_remove(job, JOB_BEATS, info->id, err);
+    if (rc == RC_OK && running)
+        rc = job_running_add(job, -1, err);
+    return rc;
+}
+
 /* ---- claiming ---- */
 
 struct claiming {
@@ -41,13 +64,14 @@ struct claiming {
     uint64_t fence_before; /* the last one before this claim */
     uint64_t left;
     size_t bytes; /* of records, shown */
+    uint64_t takeover_count, given_up_count;
 };
 
 /* The record becomes this worker's, whoever had it. */
 static enum rc claim_take(struct claiming *to, struct part_info *info, struct err *err)
 {
     struct part_job *job = to->job;
-    int64_t now_ms = (int64_t)job->kv->now_ms;
+    int64_t now_ms = (int64_t)job->run.now_ms;
     struct bytes json;
     enum rc rc = RC_OK;
     if (info->status == PART_PENDING)
@@ -74,6 +98,25 @@ static enum rc claim_take(struct claiming *to, struct part_info *info, struct er
         to->left = 0;
     to->show(to->arg, json);
     return RC_OK;
+}
+
+/* A worker is silent: its partition becomes this one's, or fails if it has outlived too many. */
+static enum rc take_over(struct claiming *to, struct part_info *info, struct err *err)
+{
+    uint64_t max = to->job->part->limits.takeovers_max;
+    if (max == 0 || info->takeovers < max) {
+        info->takeovers += info->takeovers < INT64_MAX;
+        to->takeover_count++;
+        return claim_take(to, info, err);
+    }
+    char reason[REASON_BYTES];
+    int len =
+        snprintf(reason, sizeof reason, "taken over %llu times, and its worker is silent again",
+                 (unsigned long long)info->takeovers);
+    info->error = bytes_of(reason, (size_t)len);
+    info->attempts++;
+    to->given_up_count++;
+    return let_go(to->job, info, PART_FAILED, err);
 }
 
 /* Up to `max` ids of a sorted set with a score of at most `most`, in its order. */
@@ -117,14 +160,14 @@ static enum rc info_of(struct part_job *job, int64_t id, bool pending, struct pa
 static enum rc claim_some(struct claiming *to, bool pending, double most, struct err *err)
 {
     size_t count = 0;
-    int64_t *id = arena_alloc_array(&to->job->kv->arena, to->left, sizeof *id);
+    int64_t *id = arena_alloc_array(to->job->run.arena, to->left, sizeof *id);
     enum rc rc = ids_read(to->job, pending ? JOB_PENDING : JOB_BEATS, most, false, id, to->left,
                           &count, err);
     for (size_t i = 0; rc == RC_OK && i < count && to->left > 0; i++) {
         struct part_info info;
         rc = info_of(to->job, id[i], pending, &info, err);
         if (rc == RC_OK && info.fence <= to->fence_before) /* not one that this claim has taken */
-            rc = claim_take(to, &info, err);
+            rc = pending ? claim_take(to, &info, err) : take_over(to, &info, err);
         if (rc == RC_COLD)
             part_want(to->job, id + i, count - i);
     }
@@ -137,7 +180,7 @@ static enum rc future_beats(struct part_job *job, struct err *err)
 {
     int64_t id[FUTURE_BEATS_MAX];
     size_t count;
-    double now_ms = (double)job->kv->now_ms;
+    double now_ms = (double)job->run.now_ms;
     enum rc rc = ids_read(job, JOB_BEATS, now_ms, true, id, FUTURE_BEATS_MAX, &count, err);
     for (size_t i = 0; rc == RC_OK && i < count; i++) {
         struct part_info info;
@@ -146,11 +189,25 @@ static enum rc future_beats(struct part_job *job, struct err *err)
             part_want(job, id + i, count - i);
         if (rc != RC_OK)
             break;
-        info.heartbeat_ms = (int64_t)job->kv->now_ms;
+        info.heartbeat_ms = (int64_t)job->run.now_ms;
         rc = job_info_put(job, JOB_PARTITIONS, &info, NULL, err);
         if (rc == RC_OK)
             rc = job_zset_add(job, JOB_BEATS, id[i], now_ms, err);
     }
+    return rc;
+}
+
+/* Others take the place of those that fail. */
+static enum rc claim_stale(struct claiming *to, int64_t before_ms, struct err *err)
+{
+    uint64_t given_up;
+    enum rc rc = future_beats(to->job, err);
+    do {
+        given_up = to->given_up_count;
+        if (rc == RC_OK)
+            rc = claim_some(to, false, (double)before_ms, err);
+    } while (rc == RC_OK && to->left > 0 && to->given_up_count > given_up &&
+             to->given_up_count < GIVEN_UP_MAX);
     return rc;
 }
 
@@ -169,8 +226,12 @@ static enum rc claim_named(struct claiming *to, int64_t stale_before_ms, struct 
         if (rc == RC_OK && info.fence > to->fence_before)
             continue; /* named twice */
         bool stale = rc == RC_OK && has_beat(info.status) && info.heartbeat_ms <= stale_before_ms;
-        if (rc == RC_OK && (info.status == PART_PENDING || stale || claim->force))
+        if (rc == RC_OK && claim->force)
+            info.takeovers = 0;
+        if (rc == RC_OK && (info.status == PART_PENDING || claim->force))
             rc = claim_take(to, &info, err);
+        else if (rc == RC_OK && stale)
+            rc = take_over(to, &info, err);
         if (rc == RC_COLD)
             part_want(to->job, claim->id + i, claim->id_count - i);
     }
@@ -183,7 +244,7 @@ enum rc part_claim(struct part_job *job, const struct part_claim *claim, part_sh
     struct bytes paused;
     struct claiming to = {
         .job = job, .claim = claim, .show = show, .arg = arg, .left = claim->count};
-    int64_t before_ms = (int64_t)job->kv->now_ms - claim->stale_ms;
+    int64_t before_ms = (int64_t)job->run.now_ms - claim->stale_ms;
     enum rc rc = part__worker_check(claim->worker, err);
     if (rc == RC_OK)
         rc = job_get(job, JOB_META, JOB_PAUSED, &paused, err);
@@ -194,15 +255,16 @@ enum rc part_claim(struct part_job *job, const struct part_claim *claim, part_sh
     if (rc == RC_OK && claim->id_count > 0)
         rc = claim_named(&to, before_ms, err);
     else if (rc == RC_OK)
+        rc = claim_stale(&to, before_ms, err);
+    if (rc == RC_OK && claim->id_count == 0 && to.left > 0)
         rc = claim_some(&to, true, 1e300, err);
-    bool stale = claim->id_count == 0 && to.left > 0;
-    if (rc == RC_OK && stale)
-        rc = future_beats(job, err);
-    if (rc == RC_OK && stale)
-        rc = claim_some(&to, false, (double)before_ms, err);
     if (rc == RC_OK && (uint64_t)to.fence > to.fence_before)
         rc = job_number_put(job, JOB_FENCE, to.fence, err);
-    return rc == RC_OK ? job_save(job, err) : rc;
+    if (rc == RC_OK)
+        rc = job_save(job, err);
+    job->part->watch.takeover_count += rc == RC_OK ? to.takeover_count : 0;
+    job->part->watch.given_up_count += rc == RC_OK ? to.given_up_count : 0;
+    return rc;
 }
 
 /* ---- owning ---- */
@@ -257,7 +319,7 @@ static enum rc must_own(struct part_job *job, const struct part_hold *hold,
 
 static enum rc beat(struct part_job *job, struct part_info *info, struct err *err)
 {
-    info->heartbeat_ms = (int64_t)job->kv->now_ms;
+    info->heartbeat_ms = (int64_t)job->run.now_ms;
     enum rc rc = job_info_put(job, JOB_PARTITIONS, info, NULL, err);
     if (rc == RC_OK)
         rc = job_zset_add(job, JOB_BEATS, info->id, (double)info->heartbeat_ms, err);
@@ -270,7 +332,7 @@ enum rc part_start(struct part_job *job, const struct part_hold *hold, struct er
     enum rc rc = must_own(job, hold, &info, err);
     if (rc == RC_OK && info.status == PART_CLAIMED) {
         info.status = PART_RUNNING;
-        info.updated_ms = (int64_t)job->kv->now_ms;
+        info.updated_ms = (int64_t)job->run.now_ms;
         info.version++;
         rc = job_running_add(job, 1, err);
     }
@@ -300,7 +362,7 @@ static enum rc done_before(struct part_job *job, const struct part_hold *hold, s
 
 static int64_t duration_of(const struct part_job *job, const struct part_info *info, int64_t said)
 {
-    int64_t since_ms = (int64_t)job->kv->now_ms - info->updated_ms;
+    int64_t since_ms = (int64_t)job->run.now_ms - info->updated_ms;
     int64_t duration_ms = said >= 0 ? said : since_ms > 0 ? since_ms : 0;
     return duration_ms < PART_DURATION_MS_MAX ? duration_ms : PART_DURATION_MS_MAX;
 }
@@ -309,7 +371,6 @@ enum rc part_done(struct part_job *job, const struct part_hold *hold, int64_t du
                   bool *ret_done, struct err *err)
 {
     struct part_info info;
-    struct job_field field = job_field(hold->id);
     enum rc rc = owned(job, hold, &info, err);
     *ret_done = rc == RC_OK;
     if (rc == RC_NOT_FOUND)
@@ -319,10 +380,10 @@ enum rc part_done(struct part_job *job, const struct part_hold *hold, int64_t du
     bool running = info.status == PART_RUNNING;
     info.duration_ms = duration_of(job, &info, duration_ms);
     info.status = PART_COMPLETED;
-    info.updated_ms = (int64_t)job->kv->now_ms;
+    info.updated_ms = (int64_t)job->run.now_ms;
     info.version++;
     part_info_archive(&info);
-    rc = job_delete(job, JOB_PARTITIONS, job_field_bytes(&field), err);
+    rc = job_info_delete(job, info.id, err);
     if (rc == RC_OK)
         rc = job_zset_remove(job, JOB_BEATS, info.id, err);
     if (rc == RC_OK)
@@ -333,22 +394,6 @@ enum rc part_done(struct part_job *job, const struct part_hold *hold, int64_t du
         rc = job_save(job, err);
     if (rc == RC_OK)
         part__completed(job, info.id);
-    return rc;
-}
-
-/* It is nobody's any more. */
-static enum rc let_go(struct part_job *job, struct part_info *info, enum part_status status,
-                      struct err *err)
-{
-    bool running = info->status == PART_RUNNING;
-    info->status = (uint8_t)status;
-    info->updated_ms = (int64_t)job->kv->now_ms;
-    info->version++;
-    enum rc rc = job_info_put(job, JOB_PARTITIONS, info, NULL, err);
-    if (rc == RC_OK)
-        rc = job_zset_remove(job, JOB_BEATS, info->id, err);
-    if (rc == RC_OK && running)
-        rc = job_running_add(job, -1, err);
     return rc;
 }
 

@@ -1,8 +1,10 @@
+// SPDX-License-Identifier: Apache-2.0
 /* record.h - one partition as the archive keeps it.
  *
  * Times are whole seconds in the archive; the duration is kept in the unit of its frame (whole
  * seconds unless the caller asked for finer). Everything else is kept as it is.
- * Ownership: options and error are borrowed. Threads: any. */
+ * Ownership: options and error are borrowed.
+ * Threads: any. */
 #pragma once
 
 #include "base/bytes.h"

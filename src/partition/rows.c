@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+/* rows.c - the rows of Format 1: read, written, and what of a record they lose. */
 #include "partition/rows.h"
 
 #include "base/codec.h"

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /* rows.h - Format 1, byte for byte the rows of the original archive, little-endian:
  *
  *   OFFSET  SIZE  WHAT
@@ -13,7 +14,8 @@
  *
  * A row has no place for options, version, fence, duration and attempts, and 25-byte rows have none
  * for created_at, which is then read as updated_at. What does not fit is refused, never wrapped.
- * Ownership: errors of rows that were read point into the bytes. Threads: any. */
+ * Ownership: errors of rows that were read point into the bytes.
+ * Threads: any. */
 #pragma once
 
 #include "base/buf.h"

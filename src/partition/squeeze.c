@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+/* squeeze.c - gzip, lz4 and zstd behind one call. */
 #include "partition/squeeze.h"
 
 #include <lz4.h>

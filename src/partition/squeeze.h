@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /* squeeze.h - general compressors behind one call: gzip, lz4 (a block), zstd (a frame).
  *
  * Threads: any. */

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+/* stat.c - rows of statistics and the buckets of the histogram of durations. */
 #include "partition/stat.h"
 
 #include "base/banned.h"

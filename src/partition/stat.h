@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /* stat.h - what is known of many completed partitions at once: a JSON row of the statistics.
  *
  *   {"completed":3,"ids":3000,"timed":3,"duration_ms":912,"max_ms":400,"first":1794880800,

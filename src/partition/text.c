@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+/* text.c - numbers, times and strings of JSON rows, without a JSON library. */
 #include "partition/text.h"
 
 #include "base/banned.h"

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /* text.h - the small words of our JSON rows, written and read fast: numbers, times, strings.
  *
  * Rows have one fixed order of members and no spaces: whoever reads them goes over the bytes once.
@@ -5,7 +6,8 @@
  * written sets `bad`, and everything after it is empty.
  *
  * Ownership: strings that were read are borrowed from the text, or from the arena if they had
- * escapes. Threads: any. */
+ * escapes.
+ * Threads: any. */
 #pragma once
 
 #include "base/arena.h"

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /* transfer.c - completed records out and in: the original's JSON containers, and frames with the
  * names of their workers. */
 #include <stdlib.h>
@@ -55,8 +56,8 @@ static void gather_show(void *arg, struct bytes json)
     struct part_info info;
     if (gather->rc != RC_OK)
         return;
-    struct bytes copy = arena_copy(&job->kv->arena, json);
-    gather->rc = part_info_read(copy, &job->kv->arena, &info, gather->err);
+    struct bytes copy = arena_copy(job->run.arena, json);
+    gather->rc = part_info_read(copy, job->run.arena, &info, gather->err);
     if (gather->rc == RC_OK)
         gather->to->record[gather->to->count++] = part_info_record(&info, 0);
     if (gather->rc == RC_OK)
@@ -67,7 +68,7 @@ static void gather_show(void *arg, struct bytes json)
 static enum rc gather(struct part_job *job, const struct part_export *wanted,
                       struct gathered *ret_to, int64_t *ret_next, struct err *err)
 {
-    struct arena *arena = &job->kv->arena;
+    struct arena *arena = job->run.arena;
     struct gathered raw = {0};
     struct gather to = {.job = job, .to = &raw, .err = err};
     raw.record = arena_alloc_array(arena, wanted->count, sizeof *raw.record);
@@ -120,7 +121,7 @@ enum rc part_export(struct part_job *job, const struct part_export *wanted,
              ? part_batch_encode(from.record, from.count, &options, &to, err)
              : container_make(&from, wanted->row_bytes, &to, &ret_exported->lost_count, err);
     if (rc == RC_OK) {
-        ret_exported->bytes = arena_copy(&job->kv->arena, buf_bytes(&to));
+        ret_exported->bytes = arena_copy(job->run.arena, buf_bytes(&to));
         ret_exported->count = from.count;
     }
     buf_done(&to);
@@ -142,15 +143,15 @@ static enum rc import_read(struct part_job *job, struct bytes bytes, struct impo
                            struct err *err)
 {
     if (!bytes_start_with(bytes, BYTES("TP")))
-        return part_container_read(bytes, &job->kv->arena, &import->record, &import->count, err);
+        return part_container_read(bytes, job->run.arena, &import->record, &import->count, err);
     enum rc rc = part_batch_open(bytes, &import->batch, err);
     if (rc == RC_OK)
-        rc = part_batch_decode(import->batch, &job->kv->arena, &import->record, err);
+        rc = part_batch_decode(import->batch, job->run.arena, &import->record, err);
     if (rc != RC_OK)
         return rc;
     struct part_batch_info info = part_batch_info(import->batch);
     import->count = info.count;
-    import->name = arena_alloc_array(&job->kv->arena, info.worker_count, sizeof *import->name);
+    import->name = arena_alloc_array(job->run.arena, info.worker_count, sizeof *import->name);
     part_batch_names(import->batch, import->name);
     return RC_OK;
 }
@@ -188,7 +189,7 @@ static struct bytes import_name(struct part_job *job, const struct import *impor
     }
     uint8_t *at = text_put(text, BYTES("worker-"));
     at = text_put_u64(at, number);
-    return arena_copy(&job->kv->arena, bytes_of(text, (size_t)(at - text)));
+    return arena_copy(job->run.arena, bytes_of(text, (size_t)(at - text)));
 }
 
 static enum rc import_check(const struct part_record *record, struct err *err)

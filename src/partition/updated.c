@@ -1,4 +1,5 @@
-/* Reading updated_at, which a batch can tell in three ways (archive_int.h). */
+// SPDX-License-Identifier: Apache-2.0
+/* updated.c - reading updated_at, which a batch can tell in three ways (archive_int.h). */
 #include "base/macros.h"
 #include "base/mem.h"
 #include "partition/archive_int.h"

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /* verify.c - PART.ARCHIVE VERIFY: every batch, every record, and that all statistics are the sums
  * of the records, with what has aged out. */
 #include <stdlib.h>
@@ -155,7 +156,7 @@ static void unmet_note(void *entry, void *arg)
 static enum rc histogram_compare(struct compare *compare, struct err *err)
 {
     uint64_t *stored =
-        arena_alloc_array(&compare->job->kv->arena, STAT_BUCKET_COUNT, sizeof *stored);
+        arena_alloc_array(compare->job->run.arena, STAT_BUCKET_COUNT, sizeof *stored);
     uint64_t total = 0, sum = 0;
     struct part_stat all;
     enum rc rc = part_histogram(compare->job, stored, err);

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /* verify_active.c - PART.ARCHIVE VERIFY: that counts by state are those of the active records.
  *
  * Invariants:

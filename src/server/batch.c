@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /* batch.c - commands that find everything in memory: parsed, prefetched, run in the turn.
  *
  * Up to 32 commands are parsed, from as many connections as have input; the cache lines of their
@@ -174,8 +175,8 @@ static void batch_fill(struct server *server)
         if (!server->queued_first)
             server->queued_last = NULL;
         conn->queued = false;
-        conn->held_back = conn_can_run(conn) && conn_is_full(conn);
-        bool more = conn_can_run(conn) && !conn->held_back && conn_parse(server, conn);
+        conn->throttled = conn_can_run(conn) && conn_is_full(conn);
+        bool more = conn_can_run(conn) && !conn->throttled && conn_parse(server, conn);
         server__conn_touch(conn);
         if (more && conn->parsed) { /* its arguments found no room behind those of others */
             queue_first(server, conn);
@@ -302,9 +303,9 @@ static void batch_prefetch(struct server *server)
 
 /* The commands of the connection behind the one that waits are parsed already: what they will need
  * is loaded at the same time, not one after the other. */
-static void keys_ahead(struct server *server, const struct call *call)
+static size_t keys_ahead(const struct server *server, const struct call *call,
+                         struct bytes key[AHEAD_KEYS_MAX])
 {
-    struct bytes key[AHEAD_KEYS_MAX];
     size_t count = 0;
     const struct call *end = server->call + server->call_count;
     for (const struct call *at = call + 1; at < end; at++) {
@@ -315,57 +316,37 @@ static void keys_ahead(struct server *server, const struct call *call)
         for (size_t i = 0; i < found && i < PREFETCH_CALL_KEYS_MAX && count < AHEAD_KEYS_MAX; i++)
             key[count++] = at->argv[index[i]];
     }
-    if (count > 0)
-        server__request_ahead(call->conn->parked, key, count);
+    return count;
 }
 
-/* It has to wait, and its connection with it. */
-static void call_park(struct server *server, struct call *call)
+/* It has to wait, and its connection with it: see server__request_park(). */
+static RARE void call_park(struct server *server, const struct call *call, enum rc rc)
 {
-    struct conn *conn = call->conn;
-    if (server__request_park(conn, call)) {
-        if (conn->batch_calls > 0)
-            keys_ahead(server, call);
-        return;
-    }
-    server__conn_error(conn, "ERR", "out of memory for a command that has to wait");
-}
-
-static void call_error(struct server *server, struct call *call, enum rc rc, const struct err *err)
-{
-    struct conn *conn = call->conn;
-    resp_add_error(&conn->out, rc_prefix(rc), err->text[0] ? err->text : rc_text(rc));
-    server->stats.error_count++;
+    struct bytes key[AHEAD_KEYS_MAX];
+    size_t count = call->conn->batch_calls > 0 ? keys_ahead(server, call, key) : 0;
+    if (!server__request_park(call, rc, key, count))
+        server__conn_error(call->conn, "ERR", "out of memory for a command that has to wait");
 }
 
 static void turn_note(struct server *server, const struct call *call, uint64_t start)
 {
-    const struct cmd *cmd = call->cmd;
-    bool counts = cmd && (cmd->flags & (CMD_READ | CMD_WRITE) || cmd->run == cmd_exec ||
-                          cmd->run == cmd_publish || cmd->run == cmd_spublish);
-    if (!counts)
+    if (!call->cmd || !(call->cmd->flags & (CMD_READ | CMD_WRITE | CMD_EXEC | CMD_PUBLISH)))
         return;
     server->turn_call[server->turn_call_count++] = (struct turn_call){
         .conn = call->conn, .start = start, .end = server__conn_out_end(call->conn)};
 }
 
-static bool needs_room(const struct call *call)
+static bool is_queued(const struct call *call)
 {
-    if (!call->cmd || call->cmd->run == cmd_exec)
-        return call->cmd != NULL;
-    return !call->conn->multi.open && (call->cmd->flags & (CMD_WRITE | CMD_DELETES)) == CMD_WRITE;
+    return call->conn->multi.open && !(call->cmd->flags & CMD_NOMULTI);
 }
 
-/* May run below the disk reserve; EXEC if all that it changes is deleted. */
-static bool only_deletes(const struct call *call)
+static bool has_room(const struct server *server, const struct call *call, unsigned flags,
+                     bool room)
 {
-    const struct multi *multi = &call->conn->multi;
-    if (!call->cmd || call->cmd->run != cmd_exec)
-        return call->cmd && call->cmd->flags & CMD_DELETES;
-    for (size_t i = 0; i < multi->count; i++)
-        if ((multi->queued[i].cmd->flags & (CMD_WRITE | CMD_DELETES)) == CMD_WRITE)
-            return false;
-    return true;
+    if (LIKELY(room && !(flags & CMD_DELETES)) || !(flags & CMD_WRITE) || is_queued(call))
+        return true;
+    return flags & CMD_DELETES ? store_room_to_delete(server->store) : room;
 }
 
 /* Whether its meta row can be held for the next command (types/held.h). */
@@ -386,88 +367,99 @@ static void call_hold(struct server *server, const struct call *call)
 }
 
 /* Runs in a commit. RC_COLD, RC_WAIT: nothing has happened. */
-static enum rc call_commit(struct server *server, struct call *call, struct err *err)
+static enum rc call_commit(struct cmd_ctx *ctx, unsigned flags)
+{
+    struct server *server = ctx->server;
+    struct cmd_asked asked;
+    struct run run;
+    run_begin_at(&run, &server->kv, ctx->conn->ns, 0, server->now_ms);
+    store_begin(server->store, flags & CMD_DELETES ? STORE_DELETES : 0);
+    ctx->run = &run;
+    ctx->asked = &asked;
+    enum rc rc = server__execute(ctx);
+    if (LIKELY(rc == RC_OK))
+        store_commit(server->store);
+    else
+        store_undo(server->store);
+    if (UNLIKELY(rc != RC_OK))
+        held_undo(&server->kv);
+    (void)run_end(&run, rc == RC_WAIT ? RC_COLD : rc);
+    ctx->run = NULL; /* both end here */
+    ctx->asked = NULL;
+    return rc;
+}
+
+/* What it has done stays done, as in Redis. */
+static RARE void reply_over(struct conn *conn, size_t from)
+{
+    size_t bytes = conn->out.over ? conn->out.buf.bytes_max : conn->out.buf.len;
+    server__conn_out_end_over(conn, bytes - conn->out_sent);
+    resp_out_cut(&conn->out, from);
+}
+
+/* The reply is written, or the call waits (RC_COLD, RC_WAIT) as if it had not run. */
+static enum rc call_execute(struct server *server, struct call *call, unsigned flags)
 {
     struct conn *conn = call->conn;
-    size_t effects = server->effects.buf.len;
+    size_t from = conn->out.buf.len;
+    uint64_t start_ns = server->now_ns;
+    struct err err;
     struct cmd_ctx ctx = {.server = server,
                           .conn = conn,
-                          .kv = &server->kv,
-                          .ns = conn->ns,
                           .cmd = call->cmd,
                           .argv = call->argv,
                           .argc = call->argc,
                           .reply = &conn->out,
-                          .err = err};
+                          .err = &err};
+    err.text[0] = 0;
     server__conn_out_ready(conn);
-    conn->out.buf.bytes_max = conn->out.buf.len + CONN_REPLY_ONE_BYTES_MAX;
+    conn->out.buf.bytes_max = from + server__conn_out_room(conn);
     call_hold(server, call);
-    kv_begin(&server->kv, server->kv.now_ms);
-    store_begin(server->store, only_deletes(call) ? STORE_DELETES : 0);
-    server->collecting = true;
-    enum rc rc = server__dispatch(&ctx);
-    server->collecting = false;
-    call->cmd = ctx.cmd; /* NULL: it was refused, or queued */
-    if (rc == RC_OK && conn->out.failed)
-        rc = err_set(err, RC_NOMEM, "could not allocate memory for the reply");
-    if (rc == RC_OK)
-        rc = store_commit(server->store, err);
-    else
-        store_undo(server->store);
-    if (LIKELY(rc == RC_OK)) {
-        if (UNLIKELY(server->effects.buf.len > effects))
-            server__effects_touch(server, effects);
-    } else {
-        held_undo(&server->kv);
-        buf_cut(&server->effects.buf, effects);
+    enum rc rc = call_commit(&ctx, flags);
+    if (UNLIKELY(rc != RC_OK)) {
+        resp_out_cut(&conn->out, from);
+        if (rc == RC_COLD || rc == RC_WAIT)
+            return rc;
+        server__error_add(&conn->out, rc, &err);
+        server->stats.error_count++;
     }
-    return rc;
+    call->cmd = ctx.cmd; /* NULL: it was refused, or queued */
+    if (!server__reply_is_wanted(conn, call->cmd))
+        resp_out_cut(&conn->out, from);
+    else if (UNLIKELY(conn->out.buf.len > conn->out.buf.bytes_max || conn->out.over))
+        reply_over(conn, from);
+    server->stats.command_count++;
+    server->now_ns = clock_steps_ns(&server->steps);
+    server__call_note(&ctx, (server->now_ns - start_ns) / 1000, rc);
+    return RC_OK;
 }
 
 static void call_run(struct server *server, struct call *call, bool room)
 {
     struct conn *conn = call->conn;
-    struct err err;
     conn->batch_calls--;
     if (!conn_can_run(conn)) { /* one before it waits, or said QUIT */
         if (conn->parked && conn->parser.at > call->in_start)
             parser_return(conn, call->in_start);
         return;
     }
-    if (!room && needs_room(call)) {
-        call_park(server, call);
+    unsigned flags = call->cmd ? server__call_flags(conn, call->cmd) : 0;
+    if (!has_room(server, call, flags, room)) {
+        call_park(server, call, RC_WAIT);
         return;
     }
-    size_t from = conn->out.buf.len;
-    uint64_t start = server__conn_out_end(conn), start_ns = server->now_ns;
+    uint64_t start = server__conn_out_end(conn);
     if (conn->turn != server->turn) {
         conn->turn = server->turn;
         conn->turn_start = start;
     }
-    err.text[0] = 0;
     conn->last_cmd = call->cmd;
-    enum rc rc = call_commit(server, call, &err);
-    if (UNLIKELY(rc != RC_OK)) {
-        resp_out_cut(&conn->out, from);
-        if (rc == RC_COLD || rc == RC_WAIT) {
-            kv_again(&server->kv);
-            call_park(server, call);
-            return;
-        }
-        call_error(server, call, rc, &err);
-    }
-    if (!server__reply_is_wanted(conn, call->cmd))
-        resp_out_cut(&conn->out, from);
-    turn_note(server, call, start);
-    server->stats.command_count++;
-    server->now_ns = clock_steps_ns(&server->steps);
-    if (call->cmd) {
-        uint64_t usec = (server->now_ns - start_ns) / 1000;
-        server__call_stats(server, call->cmd, usec, rc);
-        if (UNLIKELY((int64_t)usec >= server->config->slowlog_log_slower_than_us) &&
-            call->cmd->run != cmd_exec) /* it has told of its commands */
-            slowlog_note(server, conn, call->argv, call->argc, usec);
-    }
+    conn->call_start = call->in_start;
+    enum rc rc = call_execute(server, call, flags);
+    if (UNLIKELY(rc != RC_OK))
+        call_park(server, call, rc);
+    else
+        turn_note(server, call, start);
 }
 
 /* Blocked commands that were woken come before the next one, as in Redis. One of them may wake
@@ -478,7 +470,7 @@ static void blocked_run(struct server *server)
         server->woken = false;
         held_settle(&server->kv);
         tasks_run_ready(server->tasks);
-        server->kv.now_ms = clock_unix_ms(server->clock);
+        server->now_ms = clock_unix_ms(server->clock);
     }
 }
 
@@ -494,7 +486,7 @@ bool server__clients(void *arg, bool room)
 {
     struct server *server = arg;
     uint64_t end_ns = 0;
-    server->kv.now_ms = clock_unix_ms(server->clock);
+    server->now_ms = clock_unix_ms(server->clock);
     blocked_run(server); /* woken by tasks of this turn */
     while (server->queued_first) {
         batch_fill(server);
@@ -547,30 +539,32 @@ static void turn_take_back(struct server *server, enum rc rc, const struct err *
     }
     resp_out_done(&error);
     buf_cut(&server->effects.buf, 0);
-    server__ears_wake(server);
+    server__waiters_wake(server);
 }
 
 /* Durability always: the turn's replies, reads included, leave when its last LSN is durable. */
-static void replies_hold(struct server *server, uint64_t lsn)
+static void replies_unsafe(struct server *server, uint64_t lsn)
 {
     for (struct conn *conn = server->touched; conn; conn = conn->touched_next)
         if (conn->turn == server->turn && server__conn_out_end(conn) > conn->turn_start)
-            server__conn_hold(conn, lsn, conn->turn_start);
+            server__conn_unsafe(conn, lsn, conn->turn_start);
 }
 
 void server__turn_end(void *arg, enum rc rc, const struct err *err)
 {
     struct server *server = arg;
     uint64_t lsn = store_commit_lsn(server->store);
-    if (rc != RC_OK)
+    if (rc != RC_OK) {
         turn_take_back(server, rc, err);
+        server__requests_touch(server);
+    }
     server->turn_call_count = 0;
-    bool held =
+    bool unsafe =
         server->config->durability == DURABILITY_ALWAYS && lsn > store_durable_lsn(server->store);
-    if (held)
-        replies_hold(server, lsn);
-    server__effects_leave(server, held ? lsn : 0);
+    if (unsafe)
+        replies_unsafe(server, lsn);
+    server__effects_leave(server, unsafe ? lsn : 0);
     if (server->http)
-        http_turn_end(server->http, rc, held ? lsn : 0);
+        http_turn_end(server->http, rc, unsafe ? lsn : 0);
     server->turn++;
 }

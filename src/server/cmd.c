@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+/* cmd.c - the table of commands, and arguments, arity and keys of a call. */
 #include "server/cmd.h"
 
 #include <ctype.h>
@@ -130,6 +132,14 @@ static int shown_len(struct bytes arg)
     return (int)(len < UNKNOWN_SHOWN_BYTES ? len : UNKNOWN_SHOWN_BYTES);
 }
 
+void cmd_sub_arity_text(struct cmd_ctx *ctx)
+{
+    (void)err_set(ctx->err, RC_INVALID,
+                  "unknown subcommand or wrong number of arguments for '%.*s'. Try %.*s HELP.",
+                  shown_len(ctx->argv[1]), (const char *)ctx->argv[1].ptr,
+                  (int)strcspn(ctx->cmd->name, "|"), ctx->cmd->name);
+}
+
 static enum rc unknown_error(struct cmd_ctx *ctx)
 {
     char args[2 * UNKNOWN_SHOWN_BYTES] = "";
@@ -169,8 +179,14 @@ bool cmd_arg_is_secret(const struct bytes *argv, size_t argc, size_t arg)
                (arg > 3 && cmd_arg_is(argv[arg - 2], "AUTH"));
     if (cmd_arg_is(argv[0], "LAND.RULE")) /* the URL of a sink may hold one */
         return arg == 4;
-    return cmd_arg_is(argv[0], "CONFIG") && argc > 3 && cmd_arg_is(argv[1], "SET") && arg > 2 &&
-           arg % 2 == 1 && cmd_arg_is(argv[arg - 1], "requirepass");
+    static const char *const options[] = {"requirepass", "masterauth", "masteruser",
+                                          "tls-key-file-pass", "tls-client-key-file-pass"};
+    bool secret = false;
+    if (cmd_arg_is(argv[0], "CONFIG") && argc > 3 && cmd_arg_is(argv[1], "SET") && arg > 2 &&
+        arg % 2 == 1)
+        for (size_t i = 0; i < ARRAY_LEN(options); i++)
+            secret = secret || cmd_arg_is(argv[arg - 1], options[i]);
+    return secret;
 }
 
 enum rc cmd_int(struct cmd_ctx *ctx, size_t arg, int64_t *ret_value)
@@ -205,7 +221,7 @@ enum rc cmd_timeout(struct cmd_ctx *ctx, size_t arg, uint64_t *ret_ms)
     long double ms = ceill(seconds * 1000);
     if (ms >= 0x1p63L) /* where Redis's cast wraps around */
         return cmd_error(ctx, "timeout is negative");
-    if (ms > (long double)INT64_MAX - (long double)ctx->kv->now_ms)
+    if (ms > (long double)INT64_MAX - (long double)ctx->run->now_ms)
         return cmd_error(ctx, "timeout is out of range");
     *ret_ms = (uint64_t)ms;
     return RC_OK;
@@ -247,9 +263,28 @@ size_t cmd_keys(const struct cmd *cmd, const struct bytes *argv, size_t argc, si
     return count;
 }
 
-/* ---- running ---- */
+/* ---- checking ---- */
 
-enum rc cmd_run(struct cmd_ctx *ctx)
+/* Handlers check before they change (multi.c): a key that cannot be must not turn up half way. */
+static enum rc keys_check(struct cmd_ctx *ctx)
+{
+    bool long_arg = false;
+    for (size_t i = 1; i < ctx->argc; i++)
+        long_arg = long_arg || ctx->argv[i].len > KEY_BYTES_MAX;
+    if (LIKELY(!long_arg))
+        return RC_OK;
+    size_t *index = arena_try_alloc(ctx->run->arena, ctx->argc * sizeof *index);
+    if (!index)
+        return err_set(ctx->err, RC_NOMEM, "could not allocate memory for a command");
+    size_t count = cmd_keys(ctx->cmd, ctx->argv, ctx->argc, index, ctx->argc);
+    for (size_t i = 0; i < count; i++)
+        if (ctx->argv[index[i]].len > KEY_BYTES_MAX)
+            return err_set(ctx->err, RC_INVALID, "a key of %zu bytes is over the limit of %d",
+                           ctx->argv[index[i]].len, KEY_BYTES_MAX);
+    return RC_OK;
+}
+
+enum rc cmd_check(struct cmd_ctx *ctx)
 {
     if (!ctx->cmd)
         return unknown_error(ctx);
@@ -258,5 +293,5 @@ enum rc cmd_run(struct cmd_ctx *ctx)
     int arity = ctx->cmd->arity;
     if (arity >= 0 ? ctx->argc != (size_t)arity : ctx->argc < (size_t)-arity)
         return cmd_arity_error(ctx);
-    return ctx->cmd->run(ctx);
+    return keys_check(ctx);
 }

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+/* config.c - options from the command line, files and CONFIG SET, into one struct. */
 #include "server/config.h"
 
 #include <errno.h>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /* config.h - every option of terraced: one table (config_table.c) says its name, kind, default,
  * limits, whether it can change while the server runs, and what it is for. The command line, the
  * configuration file, CONFIG and docs/configuration.md are made from it.
@@ -7,7 +8,8 @@
  * The file is read first, standard input ("-") next, the command line last: the later wins.
  *
  * Ownership: the caller owns the struct; its strings and lists are its own. They die with the next
- * config_set(), so whoever keeps one copies it. Threads: the executor; before it starts, any. */
+ * config_set(), so whoever keeps one copies it.
+ * Threads: the executor; before it starts, any. */
 #pragma once
 
 #include <stdio.h>
@@ -15,6 +17,8 @@
 #include "base/file.h"
 #include "base/log.h"
 #include "store/store.h"
+
+#define CONFIG_CLIENTS_AUTO INT64_MIN /* of maxmemory_clients */
 
 enum config_client_class { /* of client-output-buffer-limit */
                            CONFIG_CLIENT_NORMAL,
@@ -55,6 +59,22 @@ enum config_squeeze { /* of part-algorithm */
                       CONFIG_SQUEEZE_AUTO,
 };
 
+enum config_kept { /* options of Redis that mean nothing here */
+#define KEPT(id, ...) CONFIG_KEPT_##id,
+#define ONLY(...)
+#include "server/config_redis.def"
+#undef ONLY
+#undef KEPT
+                   CONFIG_KEPT_COUNT,
+};
+
+union config_slot {
+    bool yes;
+    int64_t number;
+    char *text;
+    struct bytes bytes;
+};
+
 struct config {
     /* network */
     uint16_t port;           /* 0: any free one */
@@ -62,7 +82,7 @@ struct config {
     char *unixsocket;        /* path; "": none */
     uint32_t unixsocketperm; /* 0: what the umask leaves */
     bool protected_mode;
-    char *requirepass; /* "": none */
+    struct bytes requirepass; /* owned; may hold NUL; empty: none */
     uint32_t tcp_backlog;
     uint32_t tcp_keepalive_s; /* 0: off */
     bool busy_poll;
@@ -74,6 +94,7 @@ struct config {
     uint32_t maxclients;
     uint32_t timeout_s; /* 0: never */
     struct config_output_limit client_output_buffer_limit[CONFIG_CLIENT_CLASSES];
+    int64_t maxmemory_clients; /* bytes; 0: no limit; negative: percent of hot-memory, or AUTO */
     uint64_t client_query_buffer_limit; /* bytes */
     uint64_t proto_max_bulk_len;        /* bytes */
 
@@ -82,6 +103,7 @@ struct config {
     size_t hot_memory_bytes;
     enum durability durability;
     uint64_t disk_reserve_bytes;
+    uint64_t full_reserve_bytes;
     const struct engine_ops *engine;
     size_t cache_bytes;
     uint32_t loader_count;
@@ -90,6 +112,8 @@ struct config {
 
     /* landing */
     struct config_list land; /* rules, as landing/rule.h reads them */
+    char *land_dir;
+    bool land_remote;
 
     /* tiles */
     struct config_list tile_types; /* "imagery=1" */
@@ -107,6 +131,7 @@ struct config {
     uint64_t part_retain_ms; /* 0: for ever */
     size_t part_cache_bytes;
     uint64_t part_cache_ttl_ms;
+    uint64_t part_takeovers; /* 0: any number */
 
     /* what OBJECT ENCODING answers */
     uint64_t hash_max_listpack_entries, hash_max_listpack_value;
@@ -120,6 +145,8 @@ struct config {
     uint64_t slowlog_max_len;
     enum config_loglevel loglevel;
     char *logfile; /* "": standard error */
+
+    union config_slot kept[CONFIG_KEPT_COUNT];
 
     /* not options */
     char *file;          /* absolute; "": none was given */
@@ -169,6 +196,8 @@ void config_get(const struct config *config, const struct bytes *pattern, size_t
 enum rc config_rewrite(const struct config *config, struct err *err) NODISCARD;
 
 enum log_level config_log_level(const struct config *config);
+/* maxmemory-clients as a number of bytes; UINT64_MAX: no limit. */
+uint64_t config_clients_bytes(const struct config *config);
 /* "512mb" as Redis reads it: b, k (1000), kb (1024), m, mb, g, gb. */
 bool size_parse(const char *text, uint64_t *ret_bytes) NODISCARD;
 const char *durability_name(enum durability durability);

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /* config_file.c - a configuration file is read, and written again.
  *
  * A line is "name value": blank, or a comment that begins with #, or words in Redis's quoting. */
@@ -154,6 +155,29 @@ static enum rc include(struct config *config, const struct config_words *words, 
     return config__read(config, path, depth + 1, err);
 }
 
+/* Many words in quotes, as CONFIG GET shows them and a shell gives them on: --bind "a b". */
+static bool words_are_one(const struct config_row *row, const struct config_words *words)
+{
+    if (words->count != 2 || !config__kind(row)->many)
+        return false;
+    for (size_t i = 0; i < words->word[1].len; i++)
+        if (is_blank(words->word[1].ptr[i]))
+            return true;
+    return false;
+}
+
+static enum rc list_apply(const struct config_row *row, struct config *config, struct bytes list,
+                          struct err *err)
+{
+    struct config_words words;
+    config__words_init(&words);
+    enum rc rc = config__words_split(&words, list, err);
+    if (rc == RC_OK)
+        rc = config__row_set(row, config, words.word, words.count, err);
+    config__words_done(&words);
+    return rc;
+}
+
 enum rc config__line_apply(struct config *config, const struct config_words *words, unsigned depth,
                            struct err *err)
 {
@@ -165,7 +189,9 @@ enum rc config__line_apply(struct config *config, const struct config_words *wor
         return err_set(err, RC_INVALID, "unknown option \"%.*s\"",
                        (int)(words->word[0].len < 64 ? words->word[0].len : 64),
                        (const char *)words->word[0].ptr);
-    enum rc rc = config__row_set(row, config, words->word + 1, words->count - 1, err);
+    enum rc rc = words_are_one(row, words)
+                     ? list_apply(row, config, words->word[1], err)
+                     : config__row_set(row, config, words->word + 1, words->count - 1, err);
     if (rc != RC_OK)
         return err_prefix(err, "%s: ", name);
     return RC_OK;

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /* config_int.h - the table of options, for the files config*.c.
  *
  * Threads: as config.h. */
@@ -6,16 +7,23 @@
 #include "base/limits.h"
 #include "server/config.h"
 
-enum { CONFIG_ROWS_MAX = 64 };
+enum { CONFIG_ROWS_MAX = 256 };
+
+/* The groups of config_redis.def: what a person who sets up a server need not read. */
+#define CONFIG_GROUP_KEPT "Options of Redis that change nothing"
+#define CONFIG_GROUP_ONLY "Options of Redis with one value"
 
 enum config_kind {
     CONFIG_INT,
     CONFIG_SIZE,  /* 512mb */
+    CONFIG_SHARE, /* 512mb, 5%, auto; 0: no limit */
     CONFIG_TIME,  /* 60s, 500ms; the field counts milliseconds */
     CONFIG_OCTAL, /* permissions */
     CONFIG_BOOL,
     CONFIG_WORD,
     CONFIG_TEXT,
+    CONFIG_NAME,  /* of a file, without a directory */
+    CONFIG_BYTES, /* struct bytes: a text that may hold NUL */
     CONFIG_LIST,
     CONFIG_FIXED,  /* Redis has it; here it has one value, and no field */
     CONFIG_ENGINE, /* const struct engine_ops * */
@@ -45,6 +53,7 @@ enum config_style { CONFIG_PLAIN, CONFIG_FILE };
 struct config_kind_ops {
     const char *value; /* what stands for it in --help */
     bool many;         /* takes any number of words */
+    bool zeros;        /* takes NUL */
     enum rc (*set)(const struct config_row *row, struct config *config, const struct bytes *word,
                    size_t word_count, struct err *err);
     /* Several words are separated by spaces. */
@@ -57,6 +66,8 @@ struct config_kind_ops {
 };
 
 const struct config_row *config__rows(size_t *ret_count);
+/* Whether the row is one of config_redis.def. */
+bool config__row_is_redis_only(const struct config_row *row);
 /* By name or alias, whatever the case; *ret_name (may be NULL) is the one that fits. NULL: none. */
 const struct config_row *config__row_find(struct bytes name, const char **ret_name);
 const struct config_kind_ops *config__kind(const struct config_row *row);

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /* config_kind.c - the kinds of options: how a value is read, written, copied and freed.
  *
  * Error texts are Redis's where Redis has one. */
@@ -228,6 +229,39 @@ static void size_text(const struct config_row *row, const struct config *config,
     size_add((uint64_t)number_of(row, config), style, to);
 }
 
+static enum rc share_set(const struct config_row *row, struct config *config,
+                         const struct bytes *word, size_t word_count, struct err *err)
+{
+    static const struct unit percent = {"%", 1};
+    (void)word_count;
+    char text[SMALL_BYTES];
+    uint64_t number;
+    if (!small_text(*word, text))
+        return err_set(err, RC_INVALID, "argument must be a memory or percent value");
+    if (strcasecmp(text, "auto") == 0) {
+        number_put(row, config, CONFIG_CLIENTS_AUTO);
+    } else if (unit_parse(text, &percent, 1, &number) && number <= INT32_MAX) {
+        number_put(row, config, -(int64_t)number);
+    } else if (size_word_parse(*word, &number) && number <= (uint64_t)row->max) {
+        number_put(row, config, (int64_t)number);
+    } else {
+        return err_set(err, RC_INVALID, "argument must be a memory or percent value");
+    }
+    return RC_OK;
+}
+
+static void share_text(const struct config_row *row, const struct config *config,
+                       enum config_style style, struct buf *to)
+{
+    int64_t value = number_of(row, config);
+    if (value == CONFIG_CLIENTS_AUTO)
+        config__add(to, "auto");
+    else if (value < 0)
+        config__add(to, "%lld%%", (long long)-value);
+    else
+        size_add((uint64_t)value, style, to);
+}
+
 static enum rc time_set(const struct config_row *row, struct config *config,
                         const struct bytes *word, size_t word_count, struct err *err)
 {
@@ -305,12 +339,20 @@ static void word_text(const struct config_row *row, const struct config *config,
     config__add(to, "%s", row->words[number_of(row, config)]);
 }
 
+/* Its value may be several words. */
 static enum rc fixed_set(const struct config_row *row, struct config *config,
                          const struct bytes *word, size_t word_count, struct err *err)
 {
     (void)config;
-    char text[SMALL_BYTES];
-    if (word_count == 1 && small_text(*word, text) && strcasecmp(text, row->start) == 0)
+    const char *at = row->start;
+    bool same = true;
+    for (size_t i = 0; i < word_count && same; i++) {
+        same = word[i].len == 0 || strncasecmp(at, (const char *)word[i].ptr, word[i].len) == 0;
+        at += same ? word[i].len : 0;
+        if (same && i + 1 < word_count)
+            same = *at++ == ' ';
+    }
+    if (same && *at == 0)
         return RC_OK;
     return err_set(err, RC_INVALID, "%s", row->why);
 }
@@ -345,19 +387,35 @@ static void engine_text(const struct config_row *row, const struct config *confi
 
 /* ---- texts and lists ---- */
 
+static enum rc len_check(const struct config_row *row, struct bytes word, struct err *err)
+{
+    if (word.len < (size_t)row->min)
+        return err_set(err, RC_INVALID, "argument must not be empty");
+    if (word.len > (size_t)row->max)
+        return err_set(err, RC_INVALID, "argument must not be longer than %lld bytes",
+                       (long long)row->max);
+    return RC_OK;
+}
+
 static enum rc text_set(const struct config_row *row, struct config *config,
                         const struct bytes *word, size_t word_count, struct err *err)
 {
     (void)word_count;
     char **field = field_of(row, config);
-    if (word->len < (size_t)row->min)
-        return err_set(err, RC_INVALID, "argument must not be empty");
-    if (word->len > (size_t)row->max)
-        return err_set(err, RC_INVALID, "argument must not be longer than %lld bytes",
-                       (long long)row->max);
+    enum rc rc = len_check(row, *word, err);
+    if (rc != RC_OK)
+        return rc;
     mem_free(*field);
     *field = text_new(*word);
     return RC_OK;
+}
+
+static enum rc name_set(const struct config_row *row, struct config *config,
+                        const struct bytes *word, size_t word_count, struct err *err)
+{
+    if (word->len > 0 && memchr(word->ptr, '/', word->len))
+        return err_set(err, RC_INVALID, "%s can't be a path, just a filename", row->name);
+    return text_set(row, config, word, word_count, err);
 }
 
 static void text_text(const struct config_row *row, const struct config *config,
@@ -377,6 +435,44 @@ static void text_done(void *field)
     char **text = field;
     mem_free(*text);
     *text = NULL;
+}
+
+static enum rc bytes_set(const struct config_row *row, struct config *config,
+                         const struct bytes *word, size_t word_count, struct err *err)
+{
+    (void)word_count;
+    struct bytes *field = field_of(row, config);
+    enum rc rc = len_check(row, *word, err);
+    if (rc != RC_OK)
+        return rc;
+    mem_free((void *)field->ptr);
+    *field = bytes_of(text_new(*word), word->len);
+    return RC_OK;
+}
+
+static void bytes_text(const struct config_row *row, const struct config *config,
+                       enum config_style style, struct buf *to)
+{
+    struct bytes value = *(const struct bytes *)field_in(row, config);
+    if (style == CONFIG_FILE) {
+        config__word_quote(value, to);
+        return;
+    }
+    bool added = buf_add_bytes(to, value);
+    ASSERT(added);
+}
+
+static void bytes_dup(void *field)
+{
+    struct bytes *bytes = field;
+    bytes->ptr = (const uint8_t *)text_new(*bytes);
+}
+
+static void bytes_done(void *field)
+{
+    struct bytes *bytes = field;
+    mem_free((void *)bytes->ptr);
+    *bytes = (struct bytes){0};
 }
 
 static void list_dup(void *field)
@@ -430,14 +526,13 @@ static void list_text(const struct config_row *row, const struct config *config,
 static enum rc types_set(const struct config_row *row, struct config *config,
                          const struct bytes *word, size_t word_count, struct err *err)
 {
-    struct bytes name;
-    uint32_t db;
+    struct tile_binding binding;
     if (word_count == 1 && word[0].len == 0) {
         list_done(field_of(row, config));
         return RC_OK;
     }
     for (size_t i = 0; i < word_count; i++) {
-        enum rc rc = tile_binding_parse(word[i], &name, &db, err);
+        enum rc rc = tile_binding_parse(word[i], &binding, err);
         if (rc != RC_OK)
             return rc;
     }
@@ -471,12 +566,18 @@ static void rules_text(const struct config_row *row, const struct config *config
                        enum config_style style, struct buf *to)
 {
     const struct config_list *list = field_in(row, config);
-    for (size_t i = 0; i < list->count; i++)
-        config__add(to, "%s%s",
+    for (size_t i = 0; i < list->count; i++) {
+        CLEANUP(buf_done) struct buf bare;
+        buf_init(&bare, LAND_RULE_BYTES_MAX);
+        struct bytes text = bytes_of(list->text[i], strlen(list->text[i]));
+        if (style != CONFIG_FILE && rule_text_bare(text, &bare)) /* clients see no password */
+            text = buf_bytes(&bare);
+        config__add(to, "%s%.*s",
                     i == 0                 ? ""
                     : style == CONFIG_FILE ? "\nland "
                                            : "\n",
-                    list->text[i]);
+                    (int)text.len, (const char *)text.ptr);
+    }
     if (list->count == 0 && style == CONFIG_FILE)
         config__add(to, "\"\"");
 }
@@ -610,12 +711,17 @@ const struct config_kind_ops *config__kind(const struct config_row *row)
     static const struct config_kind_ops kinds[] = {
         [CONFIG_INT] = {"N", .set = int_set, .text = int_text},
         [CONFIG_SIZE] = {"SIZE", .set = size_set, .text = size_text},
+        [CONFIG_SHARE] = {"SIZE, N% or auto", .set = share_set, .text = share_text},
         [CONFIG_TIME] = {"TIME", .set = time_set, .text = time_text},
         [CONFIG_OCTAL] = {"OCTAL", .set = octal_set, .text = octal_text},
         [CONFIG_BOOL] = {"yes|no", .set = bool_set, .text = bool_text},
         [CONFIG_WORD] = {"WORD", .set = word_set, .text = word_text},
         [CONFIG_TEXT] = {"TEXT", .set = text_set, .text = text_text, .dup = text_dup,
                          .done = text_done},
+        [CONFIG_NAME] = {"NAME", .set = name_set, .text = text_text, .dup = text_dup,
+                         .done = text_done},
+        [CONFIG_BYTES] = {"TEXT", .zeros = true, .set = bytes_set, .text = bytes_text,
+                          .dup = bytes_dup, .done = bytes_done},
         [CONFIG_LIST] = {"ADDR...", .many = true, .set = list_set, .text = list_text,
                          .dup = list_dup, .done = list_done},
         [CONFIG_FIXED] = {"WORD", .many = true, .set = fixed_set, .text = fixed_text},
@@ -637,7 +743,7 @@ enum rc config__row_set(const struct config_row *row, struct config *config,
     if (word_count == 0 || (word_count > 1 && !kind->many))
         return err_set(err, RC_INVALID, "wrong number of arguments");
     for (size_t i = 0; i < word_count; i++)
-        if (word[i].len > 0 && memchr(word[i].ptr, 0, word[i].len))
+        if (!kind->zeros && word[i].len > 0 && memchr(word[i].ptr, 0, word[i].len))
             return err_set(err, RC_INVALID, "argument must not contain a zero byte");
     return kind->set(row, config, word, word_count, err);
 }

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /* config_print.c - the table for people: --help, docs/configuration.md, terrace.conf.example. */
 #include <ctype.h>
 
@@ -111,7 +112,7 @@ static void help_print(FILE *to)
                 "standard input. The command line comes last, and the later wins.\n"
                 "Defaults are in brackets.\n");
     buf_init(&start, CONFIG_VALUE_BYTES_MAX);
-    for (size_t i = 0; i < count; i++) {
+    for (size_t i = 0; i < count && !config__row_is_redis_only(&rows[i]); i++) {
         if (i == 0 || strcmp(rows[i].group, rows[i - 1].group) != 0)
             fprintf(to, "\n%s:\n", rows[i].group);
         help_row_print(&rows[i], &start, to);
@@ -119,7 +120,8 @@ static void help_print(FILE *to)
     buf_done(&start);
     fprintf(to, "\n  --help, --version\n\n"
                 "Sizes are bytes, or have a unit as in Redis: 1k is 1000, 1kb is 1024; mb, gb.\n"
-                "docs/configuration.md says more.\n");
+                "Options of Redis that are not listed mean nothing here; docs/configuration.md\n"
+                "says which are taken, and more about all of them.\n");
 }
 
 /* ---- docs/configuration.md ---- */
@@ -162,7 +164,10 @@ static void markdown_print(FILE *to)
           "`m`,\n"
           "`mb`, `g`, `gb`. TIME is `60s` or `500ms`. A second name is Redis's: both work "
           "everywhere.\n"
-          "What Redis has and is not here is refused as unknown, not ignored.\n",
+          "Redis's other options are in the last two tables: those that change nothing are taken\n"
+          "with every value that Redis takes, those that ask for something that is not here with\n"
+          "one value. What is in no table (loadmodule, rename-command, user) is refused as "
+          "unknown.\n",
           to);
     buf_init(&start, CONFIG_VALUE_BYTES_MAX);
     for (size_t i = 0; i < count; i++) {
@@ -184,11 +189,12 @@ static void example_print(FILE *to)
     const struct config_row *rows = config__rows(&count);
     struct buf start;
 
-    fputs("# Every option of terraced with its default. Made by `terraced --help-example`.\n"
+    fputs("# Every option of terraced with its default, without those of Redis that mean nothing\n"
+          "# here. Made by `terraced --help-example`.\n"
           "# Start it with: terraced FILE\n",
           to);
     buf_init(&start, CONFIG_VALUE_BYTES_MAX);
-    for (size_t i = 0; i < count; i++) {
+    for (size_t i = 0; i < count && !config__row_is_redis_only(&rows[i]); i++) {
         if (i == 0 || strcmp(rows[i].group, rows[i - 1].group) != 0)
             fprintf(to, "\n# ---- %s ----\n", rows[i].group);
         fprintf(to, "\n# %c", toupper((unsigned char)rows[i].help[0]));

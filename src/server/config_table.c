@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /* config_table.c - the one place where an option is described. */
 #include <strings.h>
 
@@ -36,6 +37,14 @@ static const char *const algorithm_words[] = {
     [CONFIG_SQUEEZE_NONE] = "none", [CONFIG_SQUEEZE_GZIP] = "gzip", [CONFIG_SQUEEZE_LZ4] = "lz4",
     [CONFIG_SQUEEZE_ZSTD] = "zstd", [CONFIG_SQUEEZE_AUTO] = "auto", NULL,
 };
+static const char *const sanitize_words[] = {"no", "yes", "clients", NULL};
+static const char *const syslog_facility_words[] = {
+    "user", "local0", "local1", "local2", "local3", "local4", "local5", "local6", "local7", NULL,
+};
+static const char *const acl_pubsub_words[] = {"allchannels", "resetchannels", NULL};
+static const char *const propagation_words[] = {"ignore", "panic", "panic-on-replicas", NULL};
+static const char *const diskless_load_words[] = {"disabled", "on-empty-db", "swapdb", NULL};
+static const char *const endpoint_words[] = {"ip", "hostname", "unknown-endpoint", NULL};
 _Static_assert(KV_NS_START == 16, "the row \"databases\" says 16");
 
 static const struct config_row rows[] = {
@@ -49,7 +58,7 @@ static const struct config_row rows[] = {
      .help = "its permissions, octal; 0 leaves them to the umask"},
     {"protected-mode", NULL, "Network", CONFIG_BOOL, LIVE, FIELD(protected_mode), "yes",
      .help = "without a password only clients of this machine are let in"},
-    {"requirepass", NULL, "Network", CONFIG_TEXT, LIVE, FIELD(requirepass), "", 0,
+    {"requirepass", NULL, "Network", CONFIG_BYTES, LIVE, FIELD(requirepass), "", 0,
      CONFIG_VALUE_BYTES_MAX, .help = "password that AUTH asks for; none if empty"},
     {"tcp-backlog", NULL, "Network", CONFIG_INT, LIVE_NO, FIELD(tcp_backlog), "511", 0, INT32_MAX,
      .help = "connections the system keeps while they wait to be accepted"},
@@ -74,6 +83,11 @@ static const struct config_row rows[] = {
      FIELD(client_output_buffer_limit), "normal 0 0 0 replica 256mb 64mb 60 pubsub 32mb 8mb 60",
      .help = "a client that reads too slowly is closed: class, hard limit, soft limit, seconds "
              "above the soft one; the classes are normal, replica and pubsub"},
+    {"maxmemory-clients", NULL, "Clients", CONFIG_SHARE, LIVE, FIELD(maxmemory_clients), "auto", 0,
+     16 * TB,
+     .help = "memory for all clients together: requests, MULTIs, replies, messages; above it the "
+             "one with the most is closed. A size, a percentage of hot-memory, or 0: no limit; "
+             "auto: as much as hot-memory, at least 256 MiB"},
     {"client-query-buffer-limit", NULL, "Clients", CONFIG_SIZE, LIVE,
      FIELD(client_query_buffer_limit), "1gb", MB, CONN_IN_BYTES_MAX, .help = "the largest request"},
     {"proto-max-bulk-len", NULL, "Clients", CONFIG_SIZE, LIVE, FIELD(proto_max_bulk_len), "512mb",
@@ -109,6 +123,8 @@ static const struct config_row rows[] = {
      .help = "memory for blocks of the engine, beside hot-memory"},
     {"disk-reserve", NULL, "Data", CONFIG_SIZE, LIVE_NO, FIELD(disk_reserve_bytes), "1gb", 0,
      1024 * TB, .help = "kept free on disk; below it only deleting commands run"},
+    {"full-reserve", NULL, "Data", CONFIG_SIZE, LIVE_NO, FIELD(full_reserve_bytes), "64mb", 0, TB,
+     .help = "held as a file, at most an eighth of the disk: for deletes when the disk is full"},
     {"flush-age", NULL, "Data", CONFIG_TIME, LIVE_NO, FIELD(flush_age_ms), "60s", 1, 86400000,
      .help = "a change is in the engine at the latest after this time"},
     {"loaders", NULL, "Data", CONFIG_INT, LIVE_NO, FIELD(loader_count), "1", 1, 64,
@@ -119,9 +135,16 @@ static const struct config_row rows[] = {
              "T key K] [db N] [tables N] [batch N] [delay MS] [keep MS] [password-file PATH] "
              "[flush store-only] [expire delete]; see docs/landing.md"},
 
+    {"land-dir", NULL, "Landing", CONFIG_TEXT, LIVE_NO, FIELD(land_dir), "", 0,
+     CONFIG_VALUE_BYTES_MAX,
+     .help = "SQLite files of rules made by LAND.RULE ADD are below it; empty: the data directory"},
+    {"land-remote", NULL, "Landing", CONFIG_BOOL, LIVE_NO, FIELD(land_remote), "no",
+     .help =
+         "LAND.RULE ADD makes rules of remote databases, too; otherwise they stand in this file"},
+
     {"tile-types", NULL, "Tiles", CONFIG_TYPES, LIVE_NO, FIELD(tile_types), "",
      .help = "types of tiles and the number of the database that each is bound to, for good: "
-             "imagery=1 terrain=2; see docs/tile.md"},
+             "imagery=1 photos=2:bare; see docs/tile.md"},
     {"tile-sqlite", NULL, "Tiles", CONFIG_TEXT, LIVE_NO, FIELD(tile_sqlite), "", 0,
      TILE_DIR_BYTES_MAX, .help = "directory of SQLite shards that tiles are persisted to"},
     {"tile-kv", NULL, "Tiles", CONFIG_TEXT, LIVE_NO, FIELD(tile_kv), "", 0, TILE_DIR_BYTES_MAX,
@@ -157,6 +180,10 @@ static const struct config_row rows[] = {
      .help = "memory for opened batches"},
     {"part-cache-ttl", NULL, "Partitions", CONFIG_TIME, LIVE, FIELD(part_cache_ttl_ms), "300s", 1,
      INT64_C(366) * 86400000, .help = "an opened batch that nobody asked for is closed after it"},
+    {"part-takeovers", NULL, "Partitions", CONFIG_INT, LIVE, FIELD(part_takeovers), "5", 0,
+     INT32_MAX,
+     .help = "a partition that was taken over from so many silent workers fails when the next one "
+             "is silent; 0: never"},
 
     {"hash-max-listpack-entries", "hash-max-ziplist-entries", "Encodings", CONFIG_INT, LIVE,
      FIELD(hash_max_listpack_entries), "512", 0, INT64_MAX,
@@ -190,12 +217,35 @@ static const struct config_row rows[] = {
      .words = loglevel_words, .help = "the least that is logged"},
     {"logfile", NULL, "Watching", CONFIG_TEXT, LIVE_NO, FIELD(logfile), "", 0,
      CONFIG_VALUE_BYTES_MAX, .help = "where the log goes; standard error if empty"},
+
+#define KEPT(id, name, alias, kind, live, start, min, max, words, why) \
+    {name,  alias, CONFIG_GROUP_KEPT,                                  \
+     kind,  live,  FIELD(kept[CONFIG_KEPT_##id].number),               \
+     start, min,   max,                                                \
+     words, why},
+#define ONLY(...)
+#include "server/config_redis.def"
+#undef ONLY
+#undef KEPT
+
+#define KEPT(...)
+#define ONLY(name, alias, live, value, must, reason)        \
+    {name, alias,          CONFIG_GROUP_ONLY, CONFIG_FIXED, \
+     live, .start = value, .help = reason,    .why = "argument must be " must ": " reason},
+#include "server/config_redis.def"
+#undef ONLY
+#undef KEPT
 };
 
 const struct config_row *config__rows(size_t *ret_count)
 {
     *ret_count = ARRAY_LEN(rows);
     return rows;
+}
+
+bool config__row_is_redis_only(const struct config_row *row)
+{
+    return strcmp(row->group, CONFIG_GROUP_KEPT) == 0 || strcmp(row->group, CONFIG_GROUP_ONLY) == 0;
 }
 
 static bool name_is(struct bytes name, const char *word)
@@ -220,6 +270,17 @@ const struct config_row *config__row_find(struct bytes name, const char **ret_na
 const char *durability_name(enum durability durability)
 {
     return durability_words[durability];
+}
+
+uint64_t config_clients_bytes(const struct config *config)
+{
+    const int64_t value = config->maxmemory_clients;
+    const uint64_t hot_bytes = config->hot_memory_bytes;
+    if (value == CONFIG_CLIENTS_AUTO)
+        return hot_bytes > CLIENTS_AUTO_BYTES_MIN ? hot_bytes : CLIENTS_AUTO_BYTES_MIN;
+    if (value < 0)
+        return (uint64_t)((double)hot_bytes / 100 * (double)-value);
+    return value > 0 ? (uint64_t)value : UINT64_MAX;
 }
 
 enum log_level config_log_level(const struct config *config)

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /* conn.c - a client's connection: bytes in, bytes out. */
 #include "server/server_int.h"
 
@@ -11,6 +12,7 @@
 
 #include "base/log.h"
 #include "base/mem.h"
+#include "server/http.h"
 
 #include "base/banned.h"
 
@@ -19,16 +21,19 @@ enum {
     IN_KEPT_BYTES = 64 * 1024,
     IN_WAITING_BYTES = 1024 * 1024, /* taken from a client whose commands wait for their turn */
     IN_AHEAD_SHARE = 2,             /* of its limit, from one that does not take its replies */
+    IN_TAKEN_BYTES_MIN = 64 * 1024, /* of arguments that are not copied for who waits */
     OUT_KEPT_BYTES = 64 * 1024,
     OUT_SPARE_BYTES_MAX = 1024 * 1024,
     OUT_COMPACT_BYTES_MIN = 1024 * 1024, /* shorter outputs are sent before it pays */
+    OUT_SEND_BYTES_MAX = 1024 * 1024,    /* at once to one client: others wait meanwhile */
+    OUT_RELEASE_BYTES_MIN = 1024 * 1024,
     CONNS_CRON_MS = 1000,
     BUFFERS_KEPT_MS = 5000,
 };
 
 /* ---- life ---- */
 
-static void conn_ready(struct loop_watch *watch, unsigned events);
+static void conn_ready(struct loop_source *source, unsigned events);
 
 static void address_text(char *to, size_t cap, const struct sockaddr *address)
 {
@@ -53,10 +58,10 @@ static void conn_names(struct conn *conn)
         snprintf(conn->local, sizeof conn->local, "%s:0", conn->server->config->unixsocket);
         return;
     }
-    if (getpeername(conn->watch.fd, (struct sockaddr *)&address, &len) == 0)
+    if (getpeername(conn->source.fd, (struct sockaddr *)&address, &len) == 0)
         address_text(conn->peer, sizeof conn->peer, (struct sockaddr *)&address);
     len = sizeof address;
-    if (getsockname(conn->watch.fd, (struct sockaddr *)&address, &len) == 0)
+    if (getsockname(conn->source.fd, (struct sockaddr *)&address, &len) == 0)
         address_text(conn->local, sizeof conn->local, (struct sockaddr *)&address);
 }
 
@@ -65,12 +70,12 @@ void server__conn_new(struct server *server, int fd, bool is_unix)
     struct err err = {0};
     struct conn *conn = mem_zalloc(sizeof *conn);
     conn->server = server;
-    conn->watch =
-        (struct loop_watch){.fd = fd, .events = LOOP_READ, .ready = conn_ready, .arg = conn};
+    conn->source =
+        (struct loop_source){.fd = fd, .events = LOOP_READ, .ready = conn_ready, .arg = conn};
     conn->is_unix = is_unix;
     conn->id = ++server->next_conn_id;
     conn->ns = kv_ns(&server->kv, 0);
-    conn->authed = server->config->requirepass[0] == 0;
+    conn->authed = server->config->requirepass.len == 0;
     conn->start_ms = conn->last_ms = clock_unix_ms(server->clock);
     resp_parser_init(&conn->parser);
     conn->parser.limited = !conn->authed;
@@ -78,7 +83,7 @@ void server__conn_new(struct server *server, int fd, bool is_unix)
     buf_init(&conn->in, CONN_IN_BYTES_MAX);
     resp_out_init(&conn->out, SIZE_MAX);
     conn_names(conn);
-    if (loop_add(server->loop, &conn->watch, &err) != RC_OK) {
+    if (loop_add(server->loop, &conn->source, &err) != RC_OK) {
         log_warn("a connection was closed: %s", err.text);
         close(fd);
         mem_free(conn);
@@ -89,6 +94,7 @@ void server__conn_new(struct server *server, int fd, bool is_unix)
         conn->next->prev = conn;
     server->conns = conn;
     server->conn_count++;
+    server__conn_count(conn);
     server->stats.connection_count++;
 }
 
@@ -119,11 +125,12 @@ static void conn_unlist(struct conn *conn)
         conn->next->prev = conn->prev;
 }
 
-static void held_remove(struct conn *conn)
+static void unsafe_remove(struct conn *conn)
 {
-    *(conn->held_prev ? &conn->held_prev->held_next : &conn->server->held) = conn->held_next;
-    if (conn->held_next)
-        conn->held_next->held_prev = conn->held_prev;
+    *(conn->unsafe_prev ? &conn->unsafe_prev->unsafe_next : &conn->server->unsafe) =
+        conn->unsafe_next;
+    if (conn->unsafe_next)
+        conn->unsafe_next->unsafe_prev = conn->unsafe_prev;
 }
 
 void server__conn_close(struct conn *conn)
@@ -135,19 +142,31 @@ void server__conn_close(struct conn *conn)
     server__multi_end(conn);
     server__subs_done(conn);
     conn_unlist(conn);
-    if (conn->hold_count > 0)
-        held_remove(conn);
+    if (conn->unsafe_count > 0)
+        unsafe_remove(conn);
     server->monitor_count -= conn->monitor;
     server->conn_count--;
-    loop_del(server->loop, &conn->watch);
-    close(conn->watch.fd);
+    server->clients_bytes -= conn->counted_bytes;
+    loop_del(server->loop, &conn->source);
+    if (conn->source.fd >= 0)
+        close(conn->source.fd);
     resp_parser_done(&conn->parser);
     buf_done(&conn->in);
     resp_out_done(&conn->out);
-    mem_free(conn->hold);
+    mem_free(conn->unsafe);
     mem_free((void *)conn->name.ptr);
+    mem_free((void *)conn->lib_name.ptr);
+    mem_free((void *)conn->lib_ver.ptr);
     mem_free(conn);
     server__accept_again(server);
+}
+
+void server__conn_end(struct conn *conn)
+{
+    conn->broken = true;
+    if (conn->parked && conn->parked->task.state != TASK_ENDED)
+        server__request_cancel(conn->parked);
+    server__conn_touch(conn);
 }
 
 void server__conn_quit(struct conn *conn)
@@ -213,63 +232,103 @@ void server__conn_push(struct conn *conn, struct bytes bytes)
 {
     if (conn->broken || conn->quit)
         return;
-    conn->out.buf.bytes_max = SIZE_MAX; /* client-output-buffer-limit is the limit here */
+    if (bytes.len > server__conn_out_room(conn)) {
+        server__conn_out_end_over(conn, out_waiting(conn) + bytes.len);
+        return;
+    }
+    conn->out.buf.bytes_max = SIZE_MAX;
     resp_add_raw(&conn->out, bytes);
     server__conn_touch(conn);
+    server__conn_count(conn);
+    if (server__clients_over(conn->server))
+        server__clients_obey(conn->server);
 }
 
-static void held_add(struct conn *conn)
+static void unsafe_add(struct conn *conn)
 {
-    conn->held_prev = NULL;
-    conn->held_next = conn->server->held;
-    if (conn->held_next)
-        conn->held_next->held_prev = conn;
-    conn->server->held = conn;
+    conn->unsafe_prev = NULL;
+    conn->unsafe_next = conn->server->unsafe;
+    if (conn->unsafe_next)
+        conn->unsafe_next->unsafe_prev = conn;
+    conn->server->unsafe = conn;
 }
 
-void server__conn_hold(struct conn *conn, uint64_t lsn, uint64_t start)
+void server__conn_unsafe(struct conn *conn, uint64_t lsn, uint64_t start)
 {
-    if (conn->hold_count == conn->hold_cap) {
-        conn->hold_cap = conn->hold_cap ? 2 * conn->hold_cap : 4;
-        conn->hold = mem_realloc(conn->hold, conn->hold_cap * sizeof *conn->hold);
+    if (conn->unsafe_count == conn->unsafe_cap) {
+        conn->unsafe_cap = conn->unsafe_cap ? 2 * conn->unsafe_cap : 4;
+        conn->unsafe = mem_realloc(conn->unsafe, conn->unsafe_cap * sizeof *conn->unsafe);
     }
-    if (conn->hold_count == 0)
-        held_add(conn);
-    conn->hold[conn->hold_count++] = (struct hold){lsn, start};
+    if (conn->unsafe_count == 0)
+        unsafe_add(conn);
+    conn->unsafe[conn->unsafe_count++] = (struct unsafe){lsn, start};
 }
 
-static void holds_drop(struct conn *conn, uint64_t durable_lsn)
+static void unsafe_drop(struct conn *conn, uint64_t durable_lsn)
 {
     size_t count = 0;
-    while (count < conn->hold_count && conn->hold[count].lsn <= durable_lsn)
+    while (count < conn->unsafe_count && conn->unsafe[count].lsn <= durable_lsn)
         count++;
     if (count == 0)
         return;
-    conn->hold_count -= count;
-    memmove(conn->hold, conn->hold + count, conn->hold_count * sizeof *conn->hold);
-    if (conn->hold_count == 0)
-        held_remove(conn);
+    conn->unsafe_count -= count;
+    memmove(conn->unsafe, conn->unsafe + count, conn->unsafe_count * sizeof *conn->unsafe);
+    if (conn->unsafe_count == 0)
+        unsafe_remove(conn);
     server__conn_touch(conn);
 }
 
-void server__holds_look(struct server *server)
+/* Nobody knows when a journal that cannot be synced will be. The replies cannot leave, and no error
+ * can stand in their place, because the changes may still stay: whoever waits for an answer is
+ * closed, as by a crash. The log has a line when that begins, and one when it is over. */
+static void unsafe_give_up(struct server *server)
+{
+    struct unsafe_since *since = &server->unsafe_since;
+    struct err why;
+    uint64_t now_ns = clock_mono_ns(server->clock);
+    if (!store_journal_failed(server->store, &why)) {
+        if (since->closed_count > 0)
+            log_warn("%zu clients were closed while the journal could not be synced",
+                     since->closed_count);
+        *since = (struct unsafe_since){0};
+        return;
+    }
+    if (since->mono_ns == 0)
+        since->mono_ns = now_ns;
+    if (now_ns - since->mono_ns < UNSAFE_MS_MAX * UINT64_C(1000000))
+        return;
+    for (struct conn *conn = server->conns; conn; conn = conn->next) {
+        if (conn->broken || (conn->unsafe_count == 0 && !conn->parked))
+            continue;
+        if (since->closed_count++ == 0)
+            log_warn("clients are closed without their replies: %s", why.text);
+        conn->broken = true;
+        server__conn_touch(conn);
+    }
+    if (server->http)
+        http_give_up(server->http, why.text);
+}
+
+void server__unsafe_look(struct server *server)
 {
     uint64_t lsn = store_durable_lsn(server->store);
-    if (!server->held || lsn == server->durable_seen_lsn)
+    if (server->config->durability == DURABILITY_ALWAYS)
+        unsafe_give_up(server);
+    if (!server->unsafe || lsn == server->durable_seen_lsn)
         return;
     server->durable_seen_lsn = lsn;
-    for (struct conn *conn = server->held, *next; conn; conn = next) {
-        next = conn->held_next;
-        holds_drop(conn, lsn);
+    for (struct conn *conn = server->unsafe, *next; conn; conn = next) {
+        next = conn->unsafe_next;
+        unsafe_drop(conn, lsn);
     }
 }
 
 /* What may leave now. */
 static size_t out_free(const struct conn *conn)
 {
-    if (conn->hold_count == 0)
+    if (conn->unsafe_count == 0)
         return out_waiting(conn);
-    return (size_t)(conn->hold[0].start - conn->out_base) - conn->out_sent;
+    return (size_t)(conn->unsafe[0].start - conn->out_base) - conn->out_sent;
 }
 
 /* Both are empty; `to` has no memory. Limits stay where they are. */
@@ -309,22 +368,46 @@ void server__out_spares_free(struct server *server, size_t count)
 }
 
 /* Who never takes the last of his replies, because there is always another, does not keep the ones
- * he took: what is left moves to the front when it is no longer than what was sent. */
+ * he took: what is left moves to the front when it is no longer than what was sent. The pages of a
+ * long reply are given back as it is taken: all of them at its end would be a long wait for others.
+ */
 static void out_compact(struct conn *conn)
 {
     size_t waiting = out_waiting(conn);
+    if (waiting > CONN_OUT_WAITING_BYTES) { /* it gets no more replies, and moving would be long */
+        if (conn->out_sent - conn->out_released >= OUT_RELEASE_BYTES_MIN)
+            conn->out_released = mem_release(conn->out.buf.ptr, conn->out_released, conn->out_sent);
+        return;
+    }
     if (conn->out_sent < OUT_COMPACT_BYTES_MIN || conn->out_sent < waiting)
         return;
+    conn->out_released = 0;
     memmove(conn->out.buf.ptr, conn->out.buf.ptr + conn->out_sent, waiting);
     buf_cut(&conn->out.buf, waiting);
     conn->out_base += conn->out_sent;
     conn->out_sent = 0;
 }
 
+struct bytes server__conn_out(const struct conn *conn)
+{
+    size_t len = out_free(conn);
+    return len > 0 ? bytes_of(conn->out.buf.ptr + conn->out_sent, len) : (struct bytes){0};
+}
+
+void server__conn_out_sent(struct conn *conn, size_t bytes)
+{
+    conn->out_sent += bytes;
+    conn->last_ms = conn->server->now_ms; /* who is being answered is not idle */
+    conn->server->stats.output_bytes += bytes;
+    conn->server->stats.send_count++;
+}
+
 static void conn_send(struct conn *conn)
 {
-    while (!conn->broken && out_free(conn) > 0) {
-        ssize_t sent = send(conn->watch.fd, conn->out.buf.ptr + conn->out_sent, out_free(conn),
+    size_t left = conn->source.fd < 0 ? 0 : OUT_SEND_BYTES_MAX;
+    while (!conn->broken && out_free(conn) > 0 && left > 0) {
+        struct bytes out = server__conn_out(conn);
+        ssize_t sent = send(conn->source.fd, out.ptr, out.len < left ? out.len : left,
                             MSG_NOSIGNAL | MSG_DONTWAIT);
         if (sent < 0 && errno == EINTR)
             continue;
@@ -332,40 +415,16 @@ static void conn_send(struct conn *conn)
             conn->broken = errno != EAGAIN && errno != EWOULDBLOCK;
             break;
         }
-        conn->out_sent += (size_t)sent;
-        conn->last_ms = conn->server->kv.now_ms; /* who is being answered is not idle */
-        conn->server->stats.output_bytes += (uint64_t)sent;
-        conn->server->stats.send_count++;
+        server__conn_out_sent(conn, (size_t)sent);
+        left -= (size_t)sent;
     }
     if (out_waiting(conn) > 0) {
         out_compact(conn);
         return;
     }
     conn->out_base += conn->out.buf.len;
-    conn->out_sent = 0;
+    conn->out_sent = conn->out_released = 0;
     out_emptied(conn);
-}
-
-/* Redis's limits by class of client. */
-static bool out_over_limit(struct conn *conn)
-{
-    const struct subs *subs = &conn->subs;
-    bool subscribed =
-        subs->count[SUB_CHANNEL] + subs->count[SUB_PATTERN] + subs->count[SUB_SHARD] > 0;
-    const struct config_output_limit *limit =
-        &conn->server->config
-             ->client_output_buffer_limit[subscribed ? CONFIG_CLIENT_PUBSUB : CONFIG_CLIENT_NORMAL];
-    size_t waiting = out_waiting(conn);
-    if (limit->hard_bytes > 0 && waiting >= limit->hard_bytes)
-        return true;
-    if (limit->soft_bytes == 0 || waiting < limit->soft_bytes) {
-        conn->soft_since_ms = 0;
-        return false;
-    }
-    uint64_t now_ms = conn->server->kv.now_ms;
-    if (conn->soft_since_ms == 0 || conn->soft_since_ms > now_ms)
-        conn->soft_since_ms = now_ms;
-    return now_ms - conn->soft_since_ms > limit->soft_s * 1000;
 }
 
 /* ---- in ---- */
@@ -399,6 +458,32 @@ static void in_compact(struct conn *conn)
     buf_cut(&conn->in, left);
 }
 
+/* A long argument gets as much as it needs, and not the double of what was there. */
+static bool in_grow(struct conn *conn, size_t want)
+{
+    size_t need = resp_parser_need(&conn->parser, conn->in.len);
+    if (need >= READ_BYTES_MIN)
+        conn->in.bytes_max = conn->in.len + need;
+    bool good = buf_reserve(&conn->in, want);
+    conn->in.bytes_max = CONN_IN_BYTES_MAX;
+    return good;
+}
+
+bool server__conn_in_take(struct conn *conn, size_t arg_bytes, struct buf *ret_in)
+{
+    struct buf rest;
+    size_t spent = in_spent(conn);
+    if (conn->batch_calls > 0 || arg_bytes < IN_TAKEN_BYTES_MIN || spent < conn->in.len / 2)
+        return false;
+    buf_init(&rest, conn->in.bytes_max);
+    if (!buf_add(&rest, conn->in.ptr + spent, conn->in.len - spent))
+        return false;
+    resp_parser_rewind(&conn->parser, spent);
+    *ret_in = conn->in;
+    conn->in = rest;
+    return true;
+}
+
 /* Room grows with what has arrived, so an announced length alone costs no memory. Why there is
  * none; NULL: there is. */
 static const char *in_reserve(struct conn *conn)
@@ -413,7 +498,7 @@ static const char *in_reserve(struct conn *conn)
         want = READ_BYTES_MIN;
     if (want > limit - conn->in.len)
         want = limit - conn->in.len;
-    return buf_reserve(&conn->in, want) ? NULL : "there is no memory for its request";
+    return in_grow(conn, want) ? NULL : "there is no memory for its request";
 }
 
 static void conn_read(struct conn *conn)
@@ -422,12 +507,13 @@ static void conn_read(struct conn *conn)
     const char *why = in_reserve(conn);
     if (why) {
         log_warn("client %s was closed: %s", conn->peer, why);
+        conn->server->stats.query_limit_count++;
         conn->broken = true;
         return;
     }
     size_t room = conn->in.cap < in_limit(conn) ? conn->in.cap : in_limit(conn);
     ssize_t got =
-        recv(conn->watch.fd, conn->in.ptr + conn->in.len, room - conn->in.len, MSG_DONTWAIT);
+        recv(conn->source.fd, conn->in.ptr + conn->in.len, room - conn->in.len, MSG_DONTWAIT);
     if (got < 0 && (errno == EAGAIN || errno == EWOULDBLOCK || errno == EINTR))
         return;
     if (got <= 0) {
@@ -436,7 +522,8 @@ static void conn_read(struct conn *conn)
         return;
     }
     conn->in.len += (size_t)got;
-    conn->last_ms = conn->server->kv.now_ms;
+    server__conn_count(conn);
+    conn->last_ms = conn->server->now_ms;
     conn->server->stats.input_bytes += (uint64_t)got;
     conn->server->stats.read_count++;
     server__conn_queue(conn);
@@ -448,7 +535,7 @@ void server__conn_finish(struct conn *conn)
     const int unsent = 0; /* no limit of ours: who reads later reads from the kernel */
     size_t before;
     if (!conn->is_unix)
-        (void)setsockopt(conn->watch.fd, IPPROTO_TCP, TCP_NOTSENT_LOWAT, &unsent, sizeof unsent);
+        (void)setsockopt(conn->source.fd, IPPROTO_TCP, TCP_NOTSENT_LOWAT, &unsent, sizeof unsent);
     do {
         before = conn->in.len - in_spent(conn);
         if (!conn->eof && !conn->broken && before < in_limit(conn) / IN_AHEAD_SHARE)
@@ -488,15 +575,12 @@ static bool conn_reads(const struct conn *conn)
 static void conn_settle(struct conn *conn)
 {
     conn->broken = conn->broken || conn->out.failed;
+    conn->out_peak = conn->out_peak > out_waiting(conn) ? conn->out_peak : out_waiting(conn);
     conn_send(conn);
-    if (out_waiting(conn) > 0 && out_over_limit(conn)) {
-        log_warn("client %s was closed: %zu bytes of replies not taken are over its "
-                 "client-output-buffer-limit",
-                 conn->peer, out_waiting(conn));
-        conn->broken = true;
-    }
-    if (conn->held_back && out_waiting(conn) < CONN_OUT_WAITING_BYTES) {
-        conn->held_back = false;
+    if (out_waiting(conn) > 0 && server__conn_out_over(conn))
+        server__conn_out_end_over(conn, out_waiting(conn));
+    if (conn->throttled && out_waiting(conn) < CONN_OUT_WAITING_BYTES) {
+        conn->throttled = false;
         server__conn_queue(conn);
         conn->server->busy = true;
     }
@@ -504,19 +588,23 @@ static void conn_settle(struct conn *conn)
         server__conn_close(conn);
         return;
     }
+    server__conn_count(conn);
     unsigned events = conn_reads(conn) ? LOOP_READ : 0;
     if (out_free(conn) > 0)
         events |= LOOP_WRITE;
-    loop_mod(conn->server->loop, &conn->watch, events);
+    loop_mod(conn->server->loop, &conn->source, events);
 }
 
-static void conn_ready(struct loop_watch *watch, unsigned events)
+static void conn_ready(struct loop_source *source, unsigned events)
 {
-    struct conn *conn = watch->arg;
-    if (events & LOOP_READ && conn_reads(conn))
+    struct conn *conn = source->arg;
+    if (events & LOOP_READ && conn_reads(conn)) {
         conn_read(conn);
-    else if (events & LOOP_HANGUP)
+        if (server__clients_over(conn->server))
+            server__clients_obey(conn->server);
+    } else if (events & LOOP_HANGUP) {
         conn->broken = true;
+    }
     /* One with new input is settled after the turn it runs in, with its replies. */
     if (!conn->queued || conn->broken || events & LOOP_WRITE)
         conn_settle(conn);
@@ -537,7 +625,7 @@ void server__conns_settle(struct server *server)
 /* The clock may have been set back. */
 static uint64_t idle_ms(const struct conn *conn)
 {
-    uint64_t now_ms = conn->server->kv.now_ms;
+    uint64_t now_ms = conn->server->now_ms;
     return now_ms > conn->last_ms ? now_ms - conn->last_ms : 0;
 }
 
@@ -549,7 +637,7 @@ static void conn_rest(struct conn *conn)
     in_compact(conn);
     if (conn->in.len == 0)
         buf_shrink(&conn->in, 0);
-    if (out_waiting(conn) == 0 && conn->hold_count == 0)
+    if (out_waiting(conn) == 0 && conn->unsafe_count == 0)
         buf_shrink(&conn->out.buf, 0);
 }
 
@@ -557,10 +645,10 @@ static void conn_rest(struct conn *conn)
 void server__conns_cron(struct server *server)
 {
     uint64_t timeout_ms = (uint64_t)server->config->timeout_s * 1000;
-    if (server->kv.now_ms >= server->conns_cron_ms &&
-        server->kv.now_ms - server->conns_cron_ms < CONNS_CRON_MS)
+    if (server->now_ms >= server->conns_cron_ms &&
+        server->now_ms - server->conns_cron_ms < CONNS_CRON_MS)
         return;
-    server->conns_cron_ms = server->kv.now_ms;
+    server->conns_cron_ms = server->now_ms;
     server__out_spares_free(server, 1);
     for (struct conn *conn = server->conns, *next; conn; conn = next) {
         next = conn->next;
@@ -570,6 +658,8 @@ void server__conns_cron(struct server *server)
         conn->broken = conn->broken || idle;
         if (idle_ms(conn) > BUFFERS_KEPT_MS)
             conn_rest(conn);
+        conn->out_peak = out_waiting(conn);
+        server__conn_count(conn);
         if (conn->broken || out_waiting(conn) > 0)
             conn_settle(conn);
     }

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /* dispatch.c - what stands between a parsed command and its handler. */
 #include "server/server_int.h"
 
@@ -7,7 +8,7 @@
 
 enum { WEB_WARN_MS = 60 * 1000 };
 
-static enum rc subscribed_error(struct cmd_ctx *ctx)
+static RARE enum rc subscribed_error(struct cmd_ctx *ctx)
 {
     char name[CMD_NAME_BYTES];
     (void)cmd_name_lower(ctx->cmd, name);
@@ -20,30 +21,11 @@ static enum rc subscribed_error(struct cmd_ctx *ctx)
 /* A password that is not asked for any more lets in who was waiting to give it. */
 static bool is_authed(struct conn *conn)
 {
-    if (UNLIKELY(!conn->authed) && conn->server->config->requirepass[0] == 0) {
+    if (UNLIKELY(!conn->authed) && conn->server->config->requirepass.len == 0) {
         conn->authed = true;
         conn->parser.limited = false;
     }
     return conn->authed;
-}
-
-/* Handlers check before they change (multi.c): a key that cannot be must not turn up half way. */
-static enum rc keys_check(struct cmd_ctx *ctx)
-{
-    bool long_arg = false;
-    for (size_t i = 1; i < ctx->argc; i++)
-        long_arg = long_arg || ctx->argv[i].len > KEY_BYTES_MAX;
-    if (LIKELY(!long_arg))
-        return RC_OK;
-    size_t *index = arena_try_alloc(&ctx->kv->arena, ctx->argc * sizeof *index);
-    if (!index)
-        return err_set(ctx->err, RC_NOMEM, "could not allocate memory for a command");
-    size_t count = cmd_keys(ctx->cmd, ctx->argv, ctx->argc, index, ctx->argc);
-    for (size_t i = 0; i < count; i++)
-        if (ctx->argv[index[i]].len > KEY_BYTES_MAX)
-            return err_set(ctx->err, RC_INVALID, "a key of %zu bytes is over the limit of %d",
-                           ctx->argv[index[i]].len, KEY_BYTES_MAX);
-    return RC_OK;
 }
 
 /* A page in somebody's browser can make it send any text to a port of his machine, behind these
@@ -53,10 +35,10 @@ static bool is_from_a_browser(const struct cmd_ctx *ctx)
     return cmd_arg_is(ctx->argv[0], "POST") || cmd_arg_is(ctx->argv[0], "HOST:");
 }
 
-static void browser_refuse(struct cmd_ctx *ctx)
+static RARE void browser_refuse(struct cmd_ctx *ctx)
 {
     struct server *server = ctx->server;
-    uint64_t now_ms = server->kv.now_ms;
+    uint64_t now_ms = server->now_ms;
     server__conn_quit(ctx->conn);
     if (server->web_warned_ms != 0 && now_ms - server->web_warned_ms < WEB_WARN_MS)
         return;
@@ -69,10 +51,10 @@ static void browser_refuse(struct cmd_ctx *ctx)
 /* Whether the command can be run at all; with a text as Redis gives it. */
 static enum rc command_check(struct cmd_ctx *ctx)
 {
+    enum rc rc = cmd_check(ctx);
+    if (rc != RC_OK)
+        return rc;
     const struct cmd *cmd = ctx->cmd;
-    if (!cmd || (cmd->flags & CMD_CONTAINER && ctx->argc >= 2) ||
-        (cmd->arity >= 0 ? ctx->argc != (size_t)cmd->arity : ctx->argc < (size_t)-cmd->arity))
-        return cmd_run(ctx); /* writes the error */
     if (!is_authed(ctx->conn) && !(cmd->flags & CMD_NOAUTH))
         return err_set(ctx->err, RC_REPLY, "NOAUTH Authentication required.");
     if (ctx->conn->multi.open && cmd->flags & CMD_ALONE)
@@ -81,22 +63,21 @@ static enum rc command_check(struct cmd_ctx *ctx)
     if (ctx->reply->proto < 3 && !(cmd->flags & CMD_SUBSCRIBED) &&
         subs->count[SUB_CHANNEL] + subs->count[SUB_PATTERN] + subs->count[SUB_SHARD] > 0)
         return subscribed_error(ctx);
-    return keys_check(ctx);
+    return RC_OK;
 }
 
-static bool is_paused(const struct server *server, const struct cmd_ctx *ctx)
+unsigned server__call_flags(const struct conn *conn, const struct cmd *cmd)
 {
-    if (server->pause_end_ms <= server->kv.now_ms || ctx->cmd->flags & CMD_NOPAUSE)
+    const unsigned own = CMD_READ | CMD_WRITE | CMD_DELETES;
+    return cmd->flags & CMD_EXEC ? (cmd->flags & ~own) | (conn->multi.flags & own) : cmd->flags;
+}
+
+static RARE bool is_paused(const struct server *server, const struct cmd_ctx *ctx)
+{
+    if (server->pause_end_ms <= ctx->run->now_ms || ctx->cmd->flags & CMD_NOPAUSE)
         return false;
-    if (!server->pause_writes_only)
-        return true;
-    if (ctx->cmd->run == cmd_exec) {
-        for (size_t i = 0; i < ctx->conn->multi.count; i++)
-            if (ctx->conn->multi.queued[i].cmd->flags & CMD_WRITE)
-                return true;
-        return false;
-    }
-    return ctx->cmd->flags & (CMD_WRITE | CMD_PUBSUB);
+    return !server->pause_writes_only ||
+           server__call_flags(ctx->conn, ctx->cmd) & (CMD_WRITE | CMD_PUBSUB);
 }
 
 /* An EXEC that cannot run ends the MULTI. */
@@ -107,7 +88,7 @@ static enum rc exec_refuse(struct cmd_ctx *ctx)
     return RC_REPLY;
 }
 
-static enum rc command_refuse(struct cmd_ctx *ctx, enum rc rc)
+static RARE enum rc command_refuse(struct cmd_ctx *ctx, enum rc rc)
 {
     const struct cmd *cmd = ctx->cmd;
     size_t count;
@@ -116,11 +97,11 @@ static enum rc command_refuse(struct cmd_ctx *ctx, enum rc rc)
     if (cmd)
         ctx->server->cmd_stats[cmd - cmd_list(&count)].rejected++;
     ctx->cmd = NULL; /* it was not called */
-    return cmd && cmd->run == cmd_exec ? exec_refuse(ctx) : rc;
+    return cmd && cmd->flags & CMD_EXEC ? exec_refuse(ctx) : rc;
 }
 
 /* As Redis does: after it has run, and once. One that blocks was shown when it began to. */
-static void monitor_note(struct cmd_ctx *ctx, bool was_blocked, enum rc rc)
+static RARE void monitor_note(struct cmd_ctx *ctx, bool was_blocked, enum rc rc)
 {
     if (rc != RC_COLD && rc != RC_WAIT && !was_blocked && !(ctx->cmd->flags & CMD_ADMIN))
         monitor_feed(ctx->server, ctx->conn, ctx->argv, ctx->argc);
@@ -141,31 +122,14 @@ enum rc server__dispatch(struct cmd_ctx *ctx)
         ctx->cmd = NULL; /* EXEC will call it */
         return rc;
     }
-    if (UNLIKELY(server->pause_end_ms != 0) && is_paused(server, ctx)) {
-        ctx->conn->paused = true;
+    bool paused = UNLIKELY(server->pause_end_ms != 0) && is_paused(server, ctx);
+    if (ctx->request)
+        ctx->request->paused = paused;
+    if (UNLIKELY(paused))
         return RC_WAIT;
-    }
     bool was_blocked = ctx->request && ctx->request->give_up;
     rc = server__cmd_run(ctx);
     if (UNLIKELY(server->monitor_count > 0))
         monitor_note(ctx, was_blocked, rc);
     return rc;
-}
-
-void server__call_stats(struct server *server, const struct cmd *cmd, uint64_t usec, enum rc rc)
-{
-    size_t count;
-    struct cmd_stats *stats = &server->cmd_stats[cmd - cmd_list(&count)];
-    stats->calls++;
-    stats->usec += usec;
-    stats->failed += rc != RC_OK;
-}
-
-void server_stats_reset(struct server *server)
-{
-    size_t count;
-    (void)cmd_list(&count);
-    memset(server->cmd_stats, 0, count * sizeof *server->cmd_stats);
-    memset(&server->stats, 0, sizeof server->stats);
-    server->kv.hit_count = server->kv.miss_count = server->kv.expired_count = 0;
 }

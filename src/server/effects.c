@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /* effects.c - what a command does besides rows and its reply: keyspace events and messages.
  *
  * They are collected while the command runs and are thrown away with it when it is undone. When it
@@ -5,7 +6,8 @@
  * commit. Messages leave when the commit is safe, as its reply does.
  *
  * A record begins with one byte, its kind: EFFECT_CHANGED is a struct changed and the key,
- * EFFECT_FLUSHED the same with an empty key (exists: SWAPDB), EFFECT_PUBLISH a struct publish, the
+ * EFFECT_FLUSHED the same with an empty key (exists: SWAPDB), EFFECT_SWAPPED the same with a key
+ * that is watched (KV_EVENT_EXPIRED: its time is over), EFFECT_PUBLISH a struct publish, the
  * channel and the message. They never leave the process. */
 #include "server/server_int.h"
 
@@ -16,11 +18,11 @@
 
 #include "base/banned.h"
 
-enum effect_kind { EFFECT_CHANGED, EFFECT_FLUSHED, EFFECT_PUBLISH };
+enum effect_kind { EFFECT_CHANGED, EFFECT_FLUSHED, EFFECT_SWAPPED, EFFECT_PUBLISH };
 enum { EFFECTS_KEPT_BYTES = 64 * 1024 };
 
-struct held_effects { /* of a turn that is not durable yet */
-    struct held_effects *next;
+struct unsafe_effects { /* of a turn that is not durable yet */
+    struct unsafe_effects *next;
     uint64_t lsn;
     struct effects effects;
 };
@@ -38,7 +40,7 @@ void effects_done(struct effects *effects)
 
 /* ---- collecting ---- */
 
-struct changed { /* the fixed part of EFFECT_CHANGED and EFFECT_FLUSHED */
+struct changed { /* the fixed part of all but EFFECT_PUBLISH */
     uint8_t kind;
     bool exists;
     enum kv_event class;
@@ -54,7 +56,7 @@ static void lost(void)
     log_warn("out of memory: a keyspace event or a message was not sent");
 }
 
-void server__key_changed(void *arg, struct ns *ns, struct bytes key, enum kv_event kind,
+void server__key_changed(void *arg, const struct run *run, struct bytes key, enum kv_event kind,
                          const char *event, bool exists)
 {
     struct server *server = arg;
@@ -62,17 +64,15 @@ void server__key_changed(void *arg, struct ns *ns, struct bytes key, enum kv_eve
                               .exists = exists,
                               .class = kind,
                               .notify = server->notify,
-                              .ns = ns,
+                              .ns = run->ns,
                               .event = event,
                               .seq = ++server->message_seq,
                               .key_len = (uint32_t)key.len};
-    if (!server->collecting)
-        return;
     struct buf *buf = &server->effects.buf;
     if (!buf_reserve(buf, sizeof changed + key.len) || !buf_add(buf, &changed, sizeof changed) ||
         !buf_add_bytes(buf, key)) {
         /* Nobody may miss a change of a watched key. */
-        server__ear_touch(server, ns, key, kind, exists);
+        server__waiters_touch(server, run->ns, key, kind, exists);
         lost();
     }
 }
@@ -81,10 +81,24 @@ void server__ns_flushed(void *arg, struct ns *ns, bool swapped)
 {
     struct server *server = arg;
     struct changed changed = {.kind = EFFECT_FLUSHED, .exists = swapped, .ns = ns};
-    if (!server->collecting || server->ears.entry_count == 0)
+    if (server->waited_keys.entry_count == 0)
         return;
     if (!buf_add(&server->effects.buf, &changed, sizeof changed))
-        server__ear_touch_ns(server, ns, swapped);
+        server__waiters_touch_ns(server, ns, swapped);
+}
+
+void server__key_swapped(struct server *server, struct ns *ns, struct bytes key, bool exists,
+                         bool dead)
+{
+    struct changed changed = {.kind = EFFECT_SWAPPED,
+                              .exists = exists,
+                              .class = dead ? KV_EVENT_EXPIRED : KV_EVENT_GENERIC,
+                              .ns = ns,
+                              .key_len = (uint32_t)key.len};
+    struct buf *buf = &server->effects.buf;
+    if (!buf_reserve(buf, sizeof changed + key.len) || !buf_add(buf, &changed, sizeof changed) ||
+        !buf_add_bytes(buf, key))
+        server__waiters_touch(server, ns, key, KV_EVENT_GENERIC, exists);
 }
 
 struct publish { /* the fixed part of EFFECT_PUBLISH */
@@ -140,18 +154,23 @@ void server__effects_touch(struct server *server, size_t from)
     struct changed changed;
     struct publish publish;
     struct bytes key, message;
-    if (server->ears.entry_count == 0)
+    if (server->waited_keys.entry_count == 0)
         return;
     for (size_t at = from; at < effects->buf.len;) {
         switch (kind_at(&effects->buf, at)) {
         case EFFECT_CHANGED:
             at = changed_read(&effects->buf, at, &changed, &key);
             if (!(changed.class & (KV_EVENT_MISS | KV_EVENT_NEW)))
-                server__ear_touch(server, changed.ns, key, changed.class, changed.exists);
+                server__waiters_touch(server, changed.ns, key, changed.class, changed.exists);
             break;
         case EFFECT_FLUSHED:
             at = changed_read(&effects->buf, at, &changed, &key);
-            server__ear_touch_ns(server, changed.ns, changed.exists);
+            server__waiters_touch_ns(server, changed.ns, changed.exists);
+            break;
+        case EFFECT_SWAPPED:
+            at = changed_read(&effects->buf, at, &changed, &key);
+            server__waiters_swap(server, changed.ns, key, changed.exists,
+                                 changed.class == KV_EVENT_EXPIRED);
             break;
         default:
             at = publish_read(&effects->buf, at, &publish, &key, &message);
@@ -191,6 +210,7 @@ void server__effects_deliver(struct server *server, struct effects *effects)
             event_send(server, &changed, key);
             break;
         case EFFECT_FLUSHED:
+        case EFFECT_SWAPPED:
             at = changed_read(&effects->buf, at, &changed, &key);
             break;
         default:
@@ -207,72 +227,100 @@ void server__effects_leave(struct server *server, uint64_t lsn)
 {
     if (server->effects.buf.len == 0)
         return;
-    if (lsn == 0 && !server->held_effects) {
+    if (lsn == 0 && !server->unsafe_effects) {
         server__effects_deliver(server, &server->effects);
         return;
     }
-    struct held_effects *held = mem_zalloc(sizeof *held);
-    held->lsn = lsn;
-    held->effects = server->effects;
+    struct unsafe_effects *unsafe = mem_zalloc(sizeof *unsafe);
+    unsafe->lsn = lsn;
+    unsafe->effects = server->effects;
     effects_init(&server->effects);
-    *server->held_effects_tail = held;
-    server->held_effects_tail = &held->next;
+    *server->unsafe_effects_tail = unsafe;
+    server->unsafe_effects_tail = &unsafe->next;
 }
 
-static void held_pop(struct server *server)
+static void unsafe_pop(struct server *server)
 {
-    struct held_effects *held = server->held_effects;
-    server->held_effects = held->next;
-    if (!held->next)
-        server->held_effects_tail = &server->held_effects;
-    effects_done(&held->effects);
-    mem_free(held);
+    struct unsafe_effects *unsafe = server->unsafe_effects;
+    server->unsafe_effects = unsafe->next;
+    if (!unsafe->next)
+        server->unsafe_effects_tail = &server->unsafe_effects;
+    effects_done(&unsafe->effects);
+    mem_free(unsafe);
 }
 
-void server__effects_held_look(struct server *server)
+void server__unsafe_effects_look(struct server *server)
 {
-    while (server->held_effects && server->held_effects->lsn <= store_durable_lsn(server->store)) {
-        server__effects_deliver(server, &server->held_effects->effects);
-        held_pop(server);
+    while (server->unsafe_effects &&
+           server->unsafe_effects->lsn <= store_durable_lsn(server->store)) {
+        server__effects_deliver(server, &server->unsafe_effects->effects);
+        unsafe_pop(server);
     }
 }
 
-void server__effects_held_done(struct server *server)
+void server__unsafe_effects_done(struct server *server)
 {
-    while (server->held_effects)
-        held_pop(server);
+    while (server->unsafe_effects)
+        unsafe_pop(server);
 }
 
-/* ---- jobs ---- */
+/* ---- runs ---- */
 
-void server__job_enter(void *arg)
+/* A command that goes on in another run reads again: its last run tells what it missed, and counts
+ * it. */
+static void misses_cut(struct buf *buf, size_t from)
 {
-    struct server *server = arg;
-    server->job_effects_from = server->effects.buf.len;
-    server->collecting = true;
-    landing_lifting(server->landing, false);
+    struct changed changed;
+    struct publish publish;
+    struct bytes key, message;
+    size_t to = from;
+    for (size_t at = from, end; at < buf->len; at = end) {
+        bool miss = false;
+        if (kind_at(buf, at) == EFFECT_PUBLISH) {
+            end = publish_read(buf, at, &publish, &key, &message);
+        } else {
+            end = changed_read(buf, at, &changed, &key);
+            miss = changed.kind == EFFECT_CHANGED && changed.class == KV_EVENT_MISS;
+        }
+        if (miss)
+            continue;
+        memmove(buf->ptr + to, buf->ptr + at, end - at);
+        to += end - at;
+    }
+    buf_cut(buf, to);
 }
 
-void server__job_leave(void *arg, enum rc rc)
+void server__run_end(void *arg, const struct run *run, enum rc rc)
 {
     struct server *server = arg;
-    server->collecting = false;
-    landing_lifting(server->landing, true);
-    if (rc == RC_OK)
-        server__effects_touch(server, server->job_effects_from);
+    if (rc == RC_WAIT)
+        misses_cut(&server->effects.buf, run->told_from);
+    if (rc == RC_OK || rc == RC_WAIT)
+        server__effects_touch(server, run->told_from);
     else
-        buf_cut(&server->effects.buf, server->job_effects_from);
+        buf_cut(&server->effects.buf, run->told_from);
 }
 
-void server__job_safe(void *arg, enum rc rc)
+static void job_safe(const char *what, enum rc rc, bool *failing)
+{
+    if (rc != RC_OK && !*failing)
+        log_warn("%s could not go on: %s", what, rc_text(rc));
+    *failing = rc != RC_OK;
+}
+
+void server__sweep_safe(void *arg, enum rc rc)
 {
     struct server *server = arg;
-    if (rc != RC_OK && !server->watch.sweep_failing)
-        log_warn("the sweep of expired keys could not go on: %s", rc_text(rc));
-    server->watch.sweep_failing = rc != RC_OK;
+    job_safe("the sweep of expired keys", rc, &server->health.sweep_failing);
 }
 
-void server__listening_update(struct server *server)
+void server__packer_safe(void *arg, enum rc rc)
+{
+    struct server *server = arg;
+    job_safe("the packing of completed partitions", rc, &server->health.packer_failing);
+}
+
+void server__waiting_update(struct server *server)
 {
     const unsigned quiet = KV_EVENT_MISS | KV_EVENT_NEW;
     server->kv.miss_event = server->notify & quiet;

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /* http.c - the thread: connections, requests, handing over.
  *
  * A round: wait until a connection or the executor has something, resume the connections whose
@@ -43,9 +44,8 @@ static void ask_free(struct ask *ask)
 static void request_over(void *arg, struct MHD_Connection *connection, void **state,
                          enum MHD_RequestTerminationCode why)
 {
-    (void)arg;
-    (void)connection;
     (void)why;
+    http__conn_asks(arg, connection, false);
     if (*state)
         ask_free(*state);
     *state = NULL;
@@ -115,7 +115,10 @@ static enum MHD_Result request_take(void *arg, struct MHD_Connection *connection
         *data_len = 0; /* nobody reads a body */
         return MHD_YES;
     }
-    return ask->answered ? http__reply(ask) : ask_start(ask, url);
+    if (ask->answered)
+        return http__reply(ask);
+    http__conn_asks(http, connection, true);
+    return ask_start(ask, url);
 }
 
 /* ---- handing over ---- */
@@ -148,9 +151,9 @@ static void answers_take(struct http *http)
     }
 }
 
-static void daemon_ready(struct loop_watch *watch, unsigned events)
+static void daemon_ready(struct loop_source *source, unsigned events)
 {
-    (void)watch;
+    (void)source;
     (void)events; /* every round looks at it */
 }
 
@@ -168,6 +171,7 @@ static void *thread_run(void *arg)
             break;
         }
         answers_take(http);
+        http__conns_look(http);
         (void)MHD_run(http->daemon);
         fresh_hand_over(http);
     }
@@ -184,53 +188,36 @@ static size_t url_keep(void *arg, struct MHD_Connection *connection, char *text)
     return strlen(text);
 }
 
-static enum rc daemon_start(struct http *http, struct err *err)
+static enum rc daemon_start(struct http *http, int *fd, struct err *err)
 {
     const struct config *config = http->server->config;
-    struct addrinfo hints = {.ai_socktype = SOCK_STREAM, .ai_flags = AI_PASSIVE};
-    struct addrinfo *address = NULL;
-    char port[8];
-    snprintf(port, sizeof port, "%u", config->http_port);
-    int found = getaddrinfo(config->http_bind, port, &hints, &address);
-    if (found != 0)
-        return err_set(err, RC_INVALID, "could not understand http-bind \"%s\": %s",
-                       config->http_bind, gai_strerror(found));
-    unsigned flags = MHD_USE_EPOLL | MHD_ALLOW_SUSPEND_RESUME;
-    if (address->ai_family == AF_INET6)
-        flags |= MHD_USE_IPv6;
-    http->daemon =
-        MHD_start_daemon(flags, (uint16_t)config->http_port, NULL, NULL, request_take, http,
-                         MHD_OPTION_SOCK_ADDR, address->ai_addr, MHD_OPTION_NOTIFY_COMPLETED,
-                         request_over, http, MHD_OPTION_UNESCAPE_CALLBACK, url_keep, http,
-                         MHD_OPTION_CONNECTION_LIMIT, (unsigned)HTTP_CONNECTIONS_MAX,
-                         MHD_OPTION_CONNECTION_TIMEOUT, (unsigned)IDLE_S, MHD_OPTION_END);
-    int error = errno;
-    freeaddrinfo(address);
+    if (listen(*fd, SOMAXCONN) != 0)
+        return err_set(err, RC_IO, "could not listen for HTTP on %s:%u: %s", config->http_bind,
+                       config->http_port, strerror(errno));
+    http->daemon = MHD_start_daemon(
+        MHD_USE_EPOLL | MHD_ALLOW_SUSPEND_RESUME, 0, NULL, NULL, request_take, http,
+        MHD_OPTION_LISTEN_SOCKET, *fd, MHD_OPTION_NOTIFY_COMPLETED, request_over, http,
+        MHD_OPTION_UNESCAPE_CALLBACK, url_keep, http, MHD_OPTION_NOTIFY_CONNECTION,
+        http__conn_notify, http, MHD_OPTION_CONNECTION_LIMIT, (unsigned)HTTP_CONNECTIONS_MAX,
+        MHD_OPTION_CONNECTION_TIMEOUT, (unsigned)IDLE_S, MHD_OPTION_END);
     if (!http->daemon)
-        return err_set(err, RC_IO, "could not listen for HTTP on %s:%s: %s", config->http_bind,
-                       port, strerror(error));
+        return err_set(err, RC_IO, "could not start HTTP on %s:%u", config->http_bind,
+                       config->http_port);
+    *fd = -1; /* the daemon closes it */
     return RC_OK;
 }
 
-static enum rc thread_start(struct http *http, struct err *err)
+static enum rc daemon_watch(struct http *http, struct err *err)
 {
     const union MHD_DaemonInfo *info = MHD_get_daemon_info(http->daemon, MHD_DAEMON_INFO_EPOLL_FD);
     if (!info)
         return err_set(err, RC_IO, "could not listen for HTTP: libmicrohttpd has no epoll");
-    http->daemon_fd = (struct loop_watch){
+    http->daemon_fd = (struct loop_source){
         .fd = info->epoll_fd, .events = LOOP_READ, .ready = daemon_ready, .arg = http};
-    enum rc rc = loop_add(http->loop, &http->daemon_fd, err);
-    if (rc != RC_OK)
-        return rc;
-    int error = pthread_create(&http->thread, NULL, thread_run, http);
-    if (error != 0)
-        return err_set(err, RC_IO, "could not start the HTTP thread: %s", strerror(error));
-    pthread_setname_np(http->thread, "http");
-    http->has_thread = true;
-    return RC_OK;
+    return loop_add(http->loop, &http->daemon_fd, err);
 }
 
-enum rc http_open(struct server *server, struct http **ret_http, struct err *err)
+enum rc http_open(struct server *server, int *fd, struct http **ret_http, struct err *err)
 {
     struct http *http = mem_zalloc(sizeof *http);
     http->server = server;
@@ -242,9 +229,11 @@ enum rc http_open(struct server *server, struct http **ret_http, struct err *err
     http__asks_start(http);
     enum rc rc = loop_open(&http->loop, err);
     if (rc == RC_OK)
-        rc = daemon_start(http, err);
+        rc = daemon_start(http, fd, err);
     if (rc == RC_OK)
-        rc = thread_start(http, err);
+        rc = daemon_watch(http, err);
+    if (rc == RC_OK)
+        rc = thread_start(&http->thread, "http", thread_run, http, err);
     if (rc != RC_OK) {
         http_close(http);
         return rc;
@@ -258,10 +247,9 @@ void http_close(struct http *http)
     if (!http)
         return;
     http->closing = true;
-    if (http->has_thread) {
+    if (http->thread.is_started)
         loop_wake(http->loop);
-        pthread_join(http->thread, NULL);
-    }
+    thread_join(&http->thread);
     /* From here on everything is this thread's. */
     http__asks_end(http);
     answers_take(http);

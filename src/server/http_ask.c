@@ -1,9 +1,10 @@
+// SPDX-License-Identifier: Apache-2.0
 /* http_ask.c - questions of the HTTP thread, answered on the executor.
  *
  * All that came together is answered in one run of a job, which changes nothing. An ask that meets
  * something cold becomes a task of its own. Answers leave as replies do: when the turn they were
  * given in is in the journal (durability always: on disk), because they may have seen its changes.
- */
+ * Only figures about the server leave at once: they are wanted most when nothing can be written. */
 #include "base/mem.h"
 #include "server/http_int.h"
 #include "server/metrics.h"
@@ -56,7 +57,8 @@ static enum rc tile_find(struct tiles *tiles, struct tile_type *type, const stru
     return rc;
 }
 
-static enum rc tile_answer(struct server *server, struct ask *ask, struct err *err)
+static enum rc tile_answer(struct server *server, const struct run *run, struct ask *ask,
+                           struct err *err)
 {
     struct bytes data;
     struct tile_type *type =
@@ -70,7 +72,7 @@ static enum rc tile_answer(struct server *server, struct ask *ask, struct err *e
         return RC_OK;
     }
     if (ask->url.page == HTTP_TILEJSON) {
-        enum rc rc = http__tilejson(server, type, ask, &ask->data, err);
+        enum rc rc = http__tilejson(run, type, ask, &ask->data, err);
         ask->status = MHD_HTTP_OK;
         return rc;
     }
@@ -88,14 +90,17 @@ static enum rc ask_try(struct ask *ask, struct err *err)
 {
     struct server *server = ask->http->server;
     enum rc rc = RC_OK;
+    struct run run;
+    run_begin(&run, &server->kv, NULL, RUN_QUIET | RUN_NO_LIFT);
     tiles_run_begin(server->tiles);
     buf_cut(&ask->data, 0);
     if (ask->url.page != HTTP_METRICS)
-        rc = tile_answer(server, ask, err);
+        rc = tile_answer(server, &run, ask, err);
     else if (metrics_add(server, &ask->data))
         ask->status = MHD_HTTP_OK;
     else
         rc = err_set(err, RC_NOMEM, "could not allocate memory for the answer");
+    (void)run_end(&run, rc);
     if (rc != RC_OK && rc != RC_COLD)
         say(ask, MHD_HTTP_SERVICE_UNAVAILABLE, err->text);
     return rc == RC_COLD ? RC_COLD : RC_OK;
@@ -136,7 +141,6 @@ static enum rc waiting_run(struct task *task, struct store *store, struct err *e
     struct ask *ask = (struct ask *)task;
     struct server *server = ask->http->server;
     (void)store;
-    kv_begin(&server->kv, clock_unix_ms(server->clock));
     enum rc rc = ask_try(ask, err);
     if (rc == RC_COLD && tiles_wait(server->tiles, &ask->tile, task))
         task_wait_event(task);
@@ -209,6 +213,10 @@ static void taken_answer(struct http *http, struct err *err)
             continue;
         }
         http__ask_count(ask);
+        if (ask->url.page == HTTP_METRICS) {
+            answers_give(http, ask, &ask->next);
+            continue;
+        }
         *http->answered_end = ask;
         http->answered_end = &ask->next;
     }
@@ -221,6 +229,17 @@ static struct ask *answered_take(struct http *http)
     http->answered_end = &http->answered;
     http->answered_lsn = 0;
     return first;
+}
+
+static void refuse(struct http *http, struct ask *first, const char *text)
+{
+    for (struct ask *ask = first, *next; ask; ask = next) {
+        next = ask->next;
+        ask->next = NULL;
+        say(ask, MHD_HTTP_SERVICE_UNAVAILABLE, text);
+        http__ask_count(ask);
+        answers_give(http, ask, &ask->next);
+    }
 }
 
 static void answered_give(struct http *http)
@@ -258,12 +277,29 @@ void http_durable(struct http *http, uint64_t lsn)
         answered_give(http);
 }
 
+/* Takes those that wait by themselves: for a load, or for the sync of the turn they ended in. */
+static void waiting_say(struct http *http, const char *text)
+{
+    while (http->waiting) {
+        struct ask *ask = http->waiting;
+        task_cancel(&ask->task);
+        waiting_remove(ask);
+        ask->next = NULL;
+        refuse(http, ask, text);
+    }
+}
+
+void http_give_up(struct http *http, const char *text)
+{
+    if (http->answered && http->answered_lsn > 0)
+        refuse(http, answered_take(http), text);
+    waiting_say(http, text);
+}
+
 static enum rc asks_answer(struct task *task, struct store *store, struct err *err)
 {
     struct http *http = (struct http *)((char *)task - offsetof(struct http, task));
-    struct server *server = http->server;
     (void)store;
-    kv_begin(&server->kv, clock_unix_ms(server->clock));
     struct ask **end = &http->taken; /* who was woken for them may have been busy with these */
     while (*end)
         end = &(*end)->next;
@@ -289,28 +325,13 @@ void http__asks_start(struct http *http)
     task_start(http->server->tasks, &http->task);
 }
 
-static void closed_say(struct http *http, struct ask *first)
-{
-    for (struct ask *ask = first, *next; ask; ask = next) {
-        next = ask->next;
-        ask->next = NULL;
-        say(ask, MHD_HTTP_SERVICE_UNAVAILABLE, "the server is stopping");
-        answers_give(http, ask, &ask->next);
-    }
-}
-
 void http__asks_end(struct http *http)
 {
+    const char *text = "the server is stopping";
     task_cancel(&http->task);
-    closed_say(http, answered_take(http));
-    closed_say(http, http->taken);
+    refuse(http, answered_take(http), text);
+    refuse(http, http->taken, text);
     http->taken = NULL;
-    closed_say(http, asks_take(http));
-    while (http->waiting) {
-        struct ask *ask = http->waiting;
-        task_cancel(&ask->task);
-        waiting_remove(ask);
-        ask->next = NULL;
-        closed_say(http, ask);
-    }
+    refuse(http, asks_take(http), text);
+    waiting_say(http, text);
 }

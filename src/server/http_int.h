@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /* http_int.h - the two sides of the HTTP port. For src/server/http*.c.
  *
  * Ownership: an ask belongs to its connection and lives until the request is over; between asked
@@ -6,10 +7,10 @@
 #pragma once
 
 #include <microhttpd.h>
-#include <pthread.h>
 #include <stdatomic.h>
 
 #include "base/buf.h"
+#include "base/thread.h"
 #include "server/http.h"
 #include "server/http_url.h"
 #include "server/loop.h"
@@ -33,18 +34,35 @@ struct ask {          /* a request */
     size_t counted_bytes; /* of http->waiting_bytes */
 };
 
+enum http_conn_state {
+    HTTP_CONN_WAITING, /* no whole request has come */
+    HTTP_CONN_ASKING,  /* one has, and is being answered */
+    HTTP_CONN_ENDING,  /* it was told to go */
+    HTTP_CONN_STATES,
+};
+struct http_conn {
+    struct MHD_Connection *connection;
+    enum http_conn_state state;
+    uint64_t since_ns; /* in this state */
+    struct http_conn *prev, *next;
+};
+struct http_conns {
+    struct http_conn *first, *last; /* the first has been in its state for the longest */
+    size_t count;
+};
+
 struct http_counts { /* shared: atomic */
     _Atomic uint64_t ok, not_modified, bad, not_found, not_allowed, unavailable;
 };
 
 struct http {
     struct server *server;
-    struct MHD_Daemon *daemon;      /* the thread's, until it has ended */
-    struct loop *loop;              /* the thread's */
-    struct loop_watch daemon_fd;    /* the thread's */
-    struct ask *fresh, **fresh_end; /* the thread's: of this round */
-    pthread_t thread;
-    bool has_thread;
+    struct MHD_Daemon *daemon;                 /* the thread's, until it has ended */
+    struct loop *loop;                         /* the thread's */
+    struct loop_source daemon_fd;              /* the thread's */
+    struct http_conns conns[HTTP_CONN_STATES]; /* the thread's */
+    struct ask *fresh, **fresh_end;            /* the thread's: of this round */
+    struct thread thread;
     uint64_t max_age_s;                   /* constant */
     struct task task;                     /* the executor's: answers what it can at once */
     struct ask *taken;                    /* the executor's: not looked at yet */
@@ -67,7 +85,7 @@ void http__ask_count(struct ask *ask);
 /* No thread runs any more: whatever waits is answered with 503. */
 void http__asks_end(struct http *http);
 /* http_tilejson.c; RC_COLD. */
-enum rc http__tilejson(struct server *server, struct tile_type *type, const struct ask *ask,
+enum rc http__tilejson(const struct run *run, struct tile_type *type, const struct ask *ask,
                        struct buf *to, struct err *err) NODISCARD;
 
 /* http_reply.c: the thread's side */
@@ -75,3 +93,10 @@ enum MHD_Result http__reply(struct ask *ask);
 /* A short text. */
 enum MHD_Result http__reply_text(struct http *http, struct MHD_Connection *connection,
                                  unsigned status, struct bytes text);
+
+/* http_conn.c; the thread's */
+void http__conn_notify(void *http, struct MHD_Connection *connection, void **context,
+                       enum MHD_ConnectionNotificationCode code);
+/* A whole request has come on it, or is over. */
+void http__conn_asks(struct http *http, struct MHD_Connection *connection, bool asks);
+void http__conns_look(struct http *http); /* closes those that have waited for too long */

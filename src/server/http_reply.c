@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /* http_reply.c - answers as HTTP: types sniffed, ETags, 304, gzip. */
 #include <inttypes.h>
 #include <stdio.h>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /* http_tilejson.c - TileJSON 3.0.0 of a type, from the hash "metadata" of its database.
  *
  * The fields are those of the metadata table of MBTiles; `terrace tile import` writes them. What is
@@ -127,14 +128,13 @@ static void url_add(struct maker *maker, const struct ask *ask)
     json_object_set_new(maker->json, "tiles", urls);
 }
 
-enum rc http__tilejson(struct server *server, struct tile_type *type, const struct ask *ask,
+enum rc http__tilejson(const struct run *run, struct tile_type *type, const struct ask *ask,
                        struct buf *to, struct err *err)
 {
-    struct ns *ns = kv_ns(&server->kv, tile_type_db(type));
+    struct run part = run_with(run, kv_ns(run->kv, tile_type_db(type)), 0);
     struct maker maker = {.err = err};
-    server__job_enter(server);
-    maker.rc = ns ? key_read(ns, BYTES("metadata"), TYPE_HASH, &maker.key, err) : RC_OK;
-    server__job_leave(server, RC_WAIT); /* nothing to tell */
+    if (part.ns)
+        maker.rc = key_read(&part, BYTES("metadata"), TYPE_HASH, &maker.key, err);
     if (maker.rc == RC_WRONGTYPE)
         maker.rc = RC_OK; /* somebody's own key */
     if (maker.rc != RC_OK)
@@ -157,7 +157,7 @@ enum rc http__tilejson(struct server *server, struct tile_type *type, const stru
         maker.rc == RC_OK ? json_dumps(maker.json, JSON_COMPACT | JSON_REAL_PRECISION(10)) : NULL;
     json_decref(maker.json);
     if (maker.rc == RC_COLD)
-        store_want(server->store, key_rows(&maker.key), (struct bytes){0}, STORE_WANT_FIRST);
+        store_want(run->kv->store, key_rows(&maker.key), (struct bytes){0}, STORE_WANT_FIRST);
     if (maker.rc == RC_OK && (!text || !buf_printf(to, "%s\n", text)))
         maker.rc = err_set(err, RC_NOMEM, "could not allocate memory for the answer");
     free(text);

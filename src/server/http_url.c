@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+/* http_url.c - parses the paths of the HTTP port. */
 #include "server/http_url.h"
 
 #include "base/banned.h"

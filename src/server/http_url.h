@@ -1,6 +1,8 @@
+// SPDX-License-Identifier: Apache-2.0
 /* http_url.h - what a path of the HTTP port asks for.
  *
- * Ownership: a plain value. Threads: any. */
+ * Ownership: a plain value.
+ * Threads: any. */
 #pragma once
 
 #include "base/bytes.h"

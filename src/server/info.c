@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+/* info.c - writes the sections of INFO. */
 #include "server/info.h"
 
 #include <inttypes.h>
@@ -108,7 +110,7 @@ static void add_clients(struct info *info)
 {
     uint64_t blocked = 0, timed = 0, in_max = 0, out_max = 0;
     for (const struct conn *conn = info->server->conns; conn; conn = conn->next) {
-        blocked += conn->parked && server__request_blocked(conn->parked);
+        blocked += server__conn_blocked(conn);
         timed += conn->parked && conn->parked->task.deadline_ns != 0;
         in_max = conn->in.cap > in_max ? conn->in.cap : in_max;
         out_max = conn->out.buf.cap > out_max ? conn->out.buf.cap : out_max;
@@ -123,14 +125,6 @@ static void add_clients(struct info *info)
     add(info, "tracking_clients", 0);
     add(info, "clients_in_timeout_table", timed);
     add(info, "tasks", tasks_count(info->server->tasks));
-}
-
-static uint64_t clients_bytes(const struct server *server)
-{
-    uint64_t bytes = 0;
-    for (const struct conn *conn = server->conns; conn; conn = conn->next)
-        bytes += sizeof *conn + conn->in.cap + conn->out.buf.cap + conn->multi.bytes;
-    return bytes;
 }
 
 static void add_memory_scripts(struct info *info)
@@ -204,8 +198,12 @@ static void add_memory(struct info *info)
     add(info, "maxmemory", info->stats.hot_bytes_max);
     add_human(info, "maxmemory_human", info->stats.hot_bytes_max);
     add_text(info, "maxmemory_policy", "noeviction");
-    add(info, "mem_clients_normal", clients_bytes(info->server));
+    add(info, "mem_clients_normal", info->server->clients_bytes);
+    add(info, "maxmemory_clients",
+        info->server->clients_bytes_max == UINT64_MAX ? 0 : info->server->clients_bytes_max);
     add(info, "mem_aof_buffer", info->stats.journal.unsynced_bytes);
+    add(info, "lazyfree_pending_objects", 0); /* a dropped key is gone at once */
+    add(info, "lazyfreed_objects", 0);
     add_memory_scripts(info);
     add_memory_allocator(info, resident);
 }
@@ -253,8 +251,12 @@ static void add_persistence(struct info *info)
     add_text(info, "read_only_reason", journal->reason);
     add(info, "disk_free_bytes", journal->disk_free_bytes);
     add(info, "disk_low", journal->disk_low);
+    add(info, "full_reserve_bytes", info->stats.full_reserve_bytes);
+    add(info, "full_reserve_bytes_max", info->stats.full_reserve_bytes_max);
     add(info, "recovered_turns", info->stats.recovered_turn_count);
     add(info, "recovered_bytes", info->stats.recovered_bytes);
+    add(info, "recovered_cut_turns", info->stats.recovered_cut_turn_count);
+    add(info, "recovered_cut_bytes", info->stats.recovered_cut_bytes);
     add_persistence_forks(info);
 }
 
@@ -266,7 +268,6 @@ static void add_stats_none(struct info *info)
                                        "sync_full",
                                        "sync_partial_ok",
                                        "sync_partial_err",
-                                       "evicted_clients",
                                        "total_eviction_exceeded_time",
                                        "current_eviction_exceeded_time",
                                        "latest_fork_usec",
@@ -296,17 +297,22 @@ static void add_stats(struct info *info)
 {
     const struct server *server = info->server;
     add(info, "total_connections_received", server->stats.connection_count);
+    add(info, "client_query_buffer_limit_disconnections", server->stats.query_limit_count);
+    add(info, "client_output_buffer_limit_disconnections", server->stats.output_limit_count);
     add(info, "total_commands_processed", server->stats.command_count);
     add(info, "instantaneous_ops_per_sec", server->stats.ops_per_s);
     add(info, "total_net_input_bytes", server->stats.input_bytes);
     add(info, "total_net_output_bytes", server->stats.output_bytes);
     add_ratio(info, "instantaneous_input_kbps", server->stats.input_bytes_per_s, 1024);
     add_ratio(info, "instantaneous_output_kbps", server->stats.output_bytes_per_s, 1024);
+    add(info, "reply_slices", server->stats.long_slice_count);
+    add(info, "replies_begun_again", server->stats.long_again_count);
     add(info, "rejected_connections", server->stats.rejected_count);
-    add(info, "expired_keys", server->kv.expired_count);
+    add(info, "evicted_clients", server->stats.evicted_client_count);
+    add(info, "expired_keys", server->kv.counts.expired_count);
     add(info, "evicted_keys", 0);
-    add(info, "keyspace_hits", server->kv.hit_count);
-    add(info, "keyspace_misses", server->kv.miss_count);
+    add(info, "keyspace_hits", server->kv.counts.hit_count);
+    add(info, "keyspace_misses", server->kv.counts.miss_count);
     add(info, "pubsub_channels", pubsub_topic_count(server->pubsub, SUB_CHANNEL));
     add(info, "pubsub_patterns", pubsub_topic_count(server->pubsub, SUB_PATTERN));
     add(info, "pubsubshard_channels", pubsub_topic_count(server->pubsub, SUB_SHARD));
@@ -391,13 +397,13 @@ static void add_tiers_hot(struct info *info)
     add(info, "evicted_rows", stats->evicted_row_count);
     add(info, "cold_reads", stats->cold_count);
     add(info, "cold_injected", stats->cold_injected_count);
-    add(info, "asides", info->server->kv.aside_count);
-    add(info, "asides_again", info->server->kv.aside_again_count);
+    add(info, "builds", info->server->kv.build_count);
+    add(info, "builds_again", info->server->kv.build_again_count);
     add(info, "loads", stats->load_count);
     add(info, "load_rows", stats->load_row_count);
     add(info, "loads_failed", stats->load_failed_count);
     add(info, "loads_in_flight", stats->loads_in_flight);
-    add(info, "loads_wounded", stats->wounded_count);
+    add(info, "loads_preempted", stats->preempted_count);
     add(info, "undos", stats->undo_count);
 }
 
@@ -429,6 +435,12 @@ static void add_tiers(struct info *info)
     add(info, "engine_l0_files", stats->pressure.l0_file_count);
     add(info, "engine_debt_bytes", stats->pressure.debt_bytes);
     add(info, "engine_compacting", stats->pressure.compacting);
+    add_text(info, "engine_state",
+             stats->engine_closed     ? "closed"
+             : stats->pressure.failed ? "failed"
+                                      : "ok");
+    add(info, "engine_reopens", stats->engine_reopen_count);
+    add(info, "engine_went_back", stats->engine.back_count);
 }
 
 static void add_fs(struct info *info)
@@ -463,6 +475,8 @@ static void add_partitions(struct info *info)
     add(info, "part_cache_misses", sum.watch.cache_miss_count);
     add(info, "part_cache_bytes", sum.watch.cache_bytes);
     add(info, "part_done_p99_us", sum.done_p99_us);
+    add(info, "part_takeovers", sum.watch.takeover_count);
+    add(info, "part_given_up", sum.watch.given_up_count);
     add(info, "part_verified", sum.watch.verify_count);
     add(info, "part_verified_bad", sum.watch.verify_bad_count);
 }
@@ -484,6 +498,7 @@ static void add_tiles(struct info *info)
     add(info, "tile_write_us", stats.write_ns / 1000);
     add(info, "tile_shards_set_aside", stats.set_aside);
     add(info, "tile_damaged", stats.damaged);
+    add(info, "tile_damaged_shards", stats.damaged_shards);
     add(info, "tile_trouble", tiles_trouble(info->server->tiles) != NULL);
     add(info, "tile_cache_bytes", stats.cache_bytes);
     add(info, "tile_cache_hits", stats.cache_hits);
@@ -498,13 +513,14 @@ static void add_landing(struct info *info)
     const struct landing *landing = info->server->landing;
     struct land_status sum = {0}, one;
     struct land_rule *rule = NULL;
-    uint64_t rules = 0, failing = 0, marked = 0, saving = 0, errors = 0;
+    uint64_t rules = 0, failing = 0, missing = 0, marked = 0, saving = 0, errors = 0;
     size_t tables;
     const struct land_count *table = landing_counts(landing, &tables);
     while ((rule = landing_rule_next(landing, rule))) {
         land_rule_status(rule, &one);
         rules++;
         failing += one.trouble[0] != 0;
+        missing += one.missing;
         sum.landed_rows += one.landed_rows;
         sum.refused_rows += one.refused_rows;
         sum.batches += one.batches;
@@ -520,6 +536,7 @@ static void add_landing(struct info *info)
     }
     add(info, "landing_rules", rules);
     add(info, "landing_rules_failing", failing);
+    add(info, "landing_sinks_missing", missing);
     add(info, "landing_backlog", marked + saving);
     add(info, "landing_errors", errors);
     add(info, "landing_orphans", landing_orphans(landing));

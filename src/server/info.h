@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /* info.h - the text of INFO: sections of "name:value" lines.
  *
  * Threads: the executor. */

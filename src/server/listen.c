@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /* listen.c - where clients come in: TCP addresses and a Unix socket. */
 #include "server/server_int.h"
 
@@ -67,7 +68,7 @@ static void client_accept(struct server *server, int fd, const union address *ad
         client_refuse(server, fd, "-ERR max number of clients reached\r\n");
         return;
     }
-    if (config->protected_mode && config->requirepass[0] == 0 && !is_loopback(address)) {
+    if (config->protected_mode && config->requirepass.len == 0 && !is_loopback(address)) {
         client_refuse(server, fd, protected_text);
         return;
     }
@@ -136,41 +137,20 @@ static void accept_failed(struct server *server)
     }
 }
 
-static void listener_ready(struct loop_watch *watch, unsigned events)
+static void listener_ready(struct loop_source *source, unsigned events)
 {
-    struct server *server = watch->arg;
+    struct server *server = source->arg;
     (void)events;
     for (int i = 0; i < ACCEPTS_A_TURN; i++) {
         union address address = {0};
         socklen_t len = sizeof address;
-        int fd = accept4(watch->fd, &address.any, &len, SOCK_NONBLOCK | SOCK_CLOEXEC);
+        int fd = accept4(source->fd, &address.any, &len, SOCK_NONBLOCK | SOCK_CLOEXEC);
         if (fd < 0) {
             accept_failed(server);
             return;
         }
         client_accept(server, fd, &address);
     }
-}
-
-/* ---- listening ---- */
-
-static enum rc listener_add(struct server *server, int fd, struct err *err)
-{
-    if (listen(fd, (int)server->config->tcp_backlog) != 0) {
-        enum rc rc = errno == EADDRINUSE ? RC_BUSY : RC_IO;
-        (void)err_set(err, rc, "%s", strerror(errno));
-        close(fd);
-        return rc;
-    }
-    struct loop_watch *watch = &server->listener[server->listener_count];
-    *watch =
-        (struct loop_watch){.fd = fd, .events = LOOP_READ, .ready = listener_ready, .arg = server};
-    enum rc rc = loop_add(server->loop, watch, err);
-    if (rc != RC_OK)
-        close(fd);
-    else
-        server->listener_count++;
-    return rc;
 }
 
 static enum rc socket_bind(const struct sockaddr *address, socklen_t len, int *ret_fd,
@@ -202,37 +182,99 @@ static uint16_t socket_port(int fd)
     return ntohs(address.any.sa_family == AF_INET6 ? address.v6.sin6_port : address.v4.sin_port);
 }
 
-/* "-::1" as in Redis: an address that need not be there. "*" and "::*": everywhere. */
-static enum rc tcp_listen(struct server *server, const char *name, struct err *err)
+/* ---- ports ---- */
+
+static enum rc name_bind(const char *host, const char *port, int family, int *ret_fd,
+                         struct err *err)
 {
-    struct addrinfo hints = {.ai_socktype = SOCK_STREAM, .ai_flags = AI_PASSIVE};
+    struct addrinfo hints = {
+        .ai_socktype = SOCK_STREAM, .ai_flags = AI_PASSIVE, .ai_family = family};
     struct addrinfo *address = NULL;
+    int found = getaddrinfo(host, port, &hints, &address);
+    if (found != 0)
+        return err_set(err, RC_INVALID, "%s", gai_strerror(found));
+    enum rc rc = socket_bind(address->ai_addr, address->ai_addrlen, ret_fd, err);
+    freeaddrinfo(address);
+    return rc;
+}
+
+/* "-::1" as in Redis: an address that need not be there. "*" and "::*": everywhere. */
+static enum rc port_bind(const char *name, unsigned number, struct ports *ports, struct err *err)
+{
     bool optional = name[0] == '-';
     const char *host = name + optional;
     char port[8];
     int fd = -1;
-    hints.ai_family = strcmp(host, "*") == 0     ? AF_INET
-                      : strcmp(host, "::*") == 0 ? AF_INET6
-                                                 : AF_UNSPEC;
-    if (hints.ai_family != AF_UNSPEC)
-        host = NULL;
+    int family = strcmp(host, "*") == 0 ? AF_INET : strcmp(host, "::*") == 0 ? AF_INET6 : AF_UNSPEC;
     /* With port 0 all addresses share the one that the first got. */
-    snprintf(port, sizeof port, "%u", server->port ? server->port : server->config->port);
-    int found = getaddrinfo(host, port, &hints, &address);
-    if (found != 0)
-        return err_set(err, RC_INVALID, "could not understand the address \"%s\": %s", name,
-                       gai_strerror(found));
-    enum rc rc = socket_bind(address->ai_addr, address->ai_addrlen, &fd, err);
-    freeaddrinfo(address);
-    if (rc == RC_OK) {
-        server->port = socket_port(fd);
-        rc = listener_add(server, fd, err);
-    } else if (optional && rc == RC_IO) {
+    snprintf(port, sizeof port, "%u", ports->port ? ports->port : number);
+    enum rc rc = name_bind(family == AF_UNSPEC ? host : NULL, port, family, &fd, err);
+    if (rc == RC_IO && optional)
         return RC_OK;
-    }
+    if (rc == RC_INVALID)
+        return err_prefix(err, "could not understand the address \"%s\": ", name);
     if (rc != RC_OK)
         return err_prefix(err, "could not listen on %s:%s: ", name, port);
+    ports->port = socket_port(fd);
+    ports->fd[ports->count++] = fd;
     return RC_OK;
+}
+
+static enum rc http_bind(const struct config *config, struct ports *ports, struct err *err)
+{
+    char port[8];
+    snprintf(port, sizeof port, "%u", config->http_port);
+    enum rc rc = name_bind(config->http_bind, port, AF_UNSPEC, &ports->http_fd, err);
+    if (rc == RC_INVALID)
+        return err_prefix(err, "could not understand http-bind \"%s\": ", config->http_bind);
+    if (rc != RC_OK)
+        return err_prefix(err, "could not listen for HTTP on %s:%s: ", config->http_bind, port);
+    return RC_OK;
+}
+
+enum rc ports_bind(const struct config *config, struct ports *ret_ports, struct err *err)
+{
+    enum rc rc = RC_OK;
+    *ret_ports = (struct ports){.http_fd = -1};
+    if (config->bind.count >= LISTENERS_MAX)
+        return err_set(err, RC_INVALID, "bind has more than %d addresses", LISTENERS_MAX - 1);
+    for (size_t i = 0; rc == RC_OK && i < config->bind.count; i++)
+        rc = port_bind(config->bind.text[i], config->port, ret_ports, err);
+    if (rc == RC_OK && config->http_port != 0)
+        rc = http_bind(config, ret_ports, err);
+    if (rc != RC_OK)
+        ports_close(ret_ports);
+    return rc;
+}
+
+void ports_close(struct ports *ports)
+{
+    while (ports->count > 0)
+        close(ports->fd[--ports->count]);
+    if (ports->http_fd >= 0)
+        close(ports->http_fd);
+    ports->http_fd = -1;
+}
+
+/* ---- listening ---- */
+
+static enum rc listener_add(struct server *server, int fd, struct err *err)
+{
+    if (listen(fd, (int)server->config->tcp_backlog) != 0) {
+        enum rc rc = errno == EADDRINUSE ? RC_BUSY : RC_IO;
+        (void)err_set(err, rc, "%s", strerror(errno));
+        close(fd);
+        return rc;
+    }
+    struct loop_source *source = &server->listener[server->listener_count];
+    *source =
+        (struct loop_source){.fd = fd, .events = LOOP_READ, .ready = listener_ready, .arg = server};
+    enum rc rc = loop_add(server->loop, source, err);
+    if (rc != RC_OK)
+        close(fd);
+    else
+        server->listener_count++;
+    return rc;
 }
 
 static enum rc unix_listen(struct server *server, struct err *err)
@@ -260,19 +302,16 @@ static enum rc unix_listen(struct server *server, struct err *err)
     return RC_OK;
 }
 
-enum rc server__listen(struct server *server, struct err *err)
+enum rc server__listen(struct server *server, struct ports *ports, struct err *err)
 {
-    const struct config *config = server->config;
-    if (config->bind.count >= LISTENERS_MAX)
-        return err_set(err, RC_INVALID, "bind has more than %d addresses", LISTENERS_MAX - 1);
-    for (size_t i = 0; i < config->bind.count; i++) {
-        enum rc rc = tcp_listen(server, config->bind.text[i], err);
+    const char *path = server->config->unixsocket;
+    server->port = ports->port;
+    while (ports->count > 0) {
+        enum rc rc = listener_add(server, ports->fd[--ports->count], err);
         if (rc != RC_OK)
-            return rc;
+            return err_prefix(err, "could not listen on port %u: ", server->port);
     }
-    if (config->unixsocket[0])
-        return unix_listen(server, err);
-    return RC_OK;
+    return path[0] ? unix_listen(server, err) : RC_OK;
 }
 
 void server__listen_end(struct server *server)

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+/* loop.c - epoll and an eventfd behind loop.h. */
 #include "server/loop.h"
 
 #include <errno.h>
@@ -22,7 +24,7 @@ enum {
 
 struct loop {
     int epoll_fd;
-    struct loop_watch wake;
+    struct loop_source wake;
     _Atomic bool woken; /* shared: atomic; the wake-up is on its way, another is not needed */
     struct epoll_event event[EVENTS_MAX];
     int event_count; /* of the batch being called back; 0: none */
@@ -39,12 +41,12 @@ static uint32_t epoll_events(unsigned events)
     return (events & LOOP_READ ? EPOLLIN : 0) | (events & LOOP_WRITE ? EPOLLOUT : 0);
 }
 
-static void wake_ready(struct loop_watch *watch, unsigned events)
+static void wake_ready(struct loop_source *source, unsigned events)
 {
-    struct loop *loop = watch->arg;
+    struct loop *loop = source->arg;
     uint64_t count;
     (void)events;
-    ssize_t got = read(watch->fd, &count, sizeof count);
+    ssize_t got = read(source->fd, &count, sizeof count);
     (void)got; /* empty is as good */
     atomic_store(&loop->woken, false);
 }
@@ -53,10 +55,10 @@ enum rc loop_open(struct loop **ret_loop, struct err *err)
 {
     struct loop *loop = mem_zalloc(sizeof *loop);
     loop->epoll_fd = epoll_create1(EPOLL_CLOEXEC);
-    loop->wake = (struct loop_watch){.fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK),
-                                     .events = LOOP_READ,
-                                     .ready = wake_ready,
-                                     .arg = loop};
+    loop->wake = (struct loop_source){.fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK),
+                                      .events = LOOP_READ,
+                                      .ready = wake_ready,
+                                      .arg = loop};
     enum rc rc = RC_OK;
     if (loop->epoll_fd < 0 || loop->wake.fd < 0)
         rc = err_set(err, RC_IO, "could not make an event loop: %s", strerror(errno));
@@ -81,37 +83,43 @@ void loop_close(struct loop *loop)
     mem_free(loop);
 }
 
-enum rc loop_add(struct loop *loop, struct loop_watch *watch, struct err *err)
+enum rc loop_add(struct loop *loop, struct loop_source *source, struct err *err)
 {
-    struct epoll_event event = {.events = epoll_events(watch->events), .data.ptr = watch};
-    if (epoll_ctl(loop->epoll_fd, EPOLL_CTL_ADD, watch->fd, &event) != 0)
+    struct epoll_event event = {.events = epoll_events(source->events), .data.ptr = source};
+    if (source->fd < 0)
+        return RC_OK;
+    if (epoll_ctl(loop->epoll_fd, EPOLL_CTL_ADD, source->fd, &event) != 0)
         return err_set(err, RC_IO, "could not watch a descriptor: %s", strerror(errno));
     return RC_OK;
 }
 
-void loop_mod(struct loop *loop, struct loop_watch *watch, unsigned events)
+void loop_mod(struct loop *loop, struct loop_source *source, unsigned events)
 {
-    if (watch->events == events)
+    if (source->events == events)
         return;
-    struct epoll_event event = {.events = epoll_events(events), .data.ptr = watch};
-    int done = epoll_ctl(loop->epoll_fd, EPOLL_CTL_MOD, watch->fd, &event);
+    struct epoll_event event = {.events = epoll_events(events), .data.ptr = source};
+    source->events = events;
+    if (source->fd < 0)
+        return;
+    int done = epoll_ctl(loop->epoll_fd, EPOLL_CTL_MOD, source->fd, &event);
     ASSERT(done == 0); /* fails only for what is not watched */
-    watch->events = events;
 }
 
-void loop_del(struct loop *loop, struct loop_watch *watch)
+void loop_del(struct loop *loop, struct loop_source *source)
 {
-    (void)epoll_ctl(loop->epoll_fd, EPOLL_CTL_DEL, watch->fd, NULL);
+    if (source->fd < 0)
+        return;
+    (void)epoll_ctl(loop->epoll_fd, EPOLL_CTL_DEL, source->fd, NULL);
     for (int i = loop->event_index + 1; i < loop->event_count; i++)
-        if (loop->event[i].data.ptr == watch)
+        if (loop->event[i].data.ptr == source)
             loop->event[i].data.ptr = NULL;
 }
 
 static void event_call(const struct epoll_event *event)
 {
-    struct loop_watch *watch = event->data.ptr;
+    struct loop_source *source = event->data.ptr;
     unsigned events = 0;
-    if (!watch)
+    if (!source)
         return; /* removed by a callback of this batch */
     if (event->events & EPOLLIN)
         events |= LOOP_READ;
@@ -119,7 +127,7 @@ static void event_call(const struct epoll_event *event)
         events |= LOOP_WRITE;
     if (event->events & (EPOLLHUP | EPOLLERR))
         events |= LOOP_HANGUP;
-    watch->ready(watch, events);
+    source->ready(source, events);
 }
 
 void loop_spin_set(struct loop *loop, bool spins)

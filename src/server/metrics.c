@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+/* metrics.c - writes /metrics, except for tiles and partitions. */
 #include "server/metrics.h"
 
 #include <inttypes.h>
@@ -35,7 +37,7 @@ static void counter(struct metrics *metrics, const char *name, const char *help,
 
 static void add_clients(struct metrics *to, const struct server *server)
 {
-    gauge(to, "uptime_seconds", "Since the start.", (server->kv.now_ms - server->start_ms) / 1000);
+    gauge(to, "uptime_seconds", "Since the start.", (server->now_ms - server->start_ms) / 1000);
     gauge(to, "clients_connected", "Connections.", server->conn_count);
     gauge(to, "clients_max", "Most connections allowed.", server->conn_count_max);
     gauge(to, "tasks", "Commands and jobs that wait or run.", tasks_count(server->tasks));
@@ -45,10 +47,10 @@ static void add_clients(struct metrics *to, const struct server *server)
     counter(to, "errors_total", "Error replies.", server->stats.error_count);
     counter(to, "input_bytes_total", "Bytes from clients.", server->stats.input_bytes);
     counter(to, "output_bytes_total", "Bytes to clients.", server->stats.output_bytes);
-    counter(to, "keyspace_hits_total", "Reads that found their key.", server->kv.hit_count);
-    counter(to, "keyspace_misses_total", "Reads that did not.", server->kv.miss_count);
+    counter(to, "keyspace_hits_total", "Reads that found their key.", server->kv.counts.hit_count);
+    counter(to, "keyspace_misses_total", "Reads that did not.", server->kv.counts.miss_count);
     counter(to, "expired_keys_total", "Keys removed because their time was over.",
-            server->kv.expired_count);
+            server->kv.counts.expired_count);
     counter(to, "pubsub_messages_total", "Messages published.", server->stats.pubsub_messages);
 }
 
@@ -79,7 +81,9 @@ static void add_disk(struct metrics *to, const struct store_stats *stats)
     gauge(to, "journal_unsynced_bytes", "Written and not synced.", journal->unsynced_bytes);
     gauge(to, "journal_read_only", "1: the journal cannot be written.", journal->read_only);
     gauge(to, "disk_free_bytes", "Free on the disk of the data.", journal->disk_free_bytes);
-    gauge(to, "disk_low", "1: less free than disk-reserve.", journal->disk_low);
+    gauge(to, "disk_low", "1: less free than disk-reserve, or full-reserve is in use.",
+          journal->disk_low);
+    gauge(to, "full_reserve_bytes", "Held for a full disk.", stats->full_reserve_bytes);
     counter(to, "flush_units_total", "Units flushed.", stats->flush_unit_count);
     counter(to, "flush_rows_total", "Rows flushed.", stats->flush_row_count);
     counter(to, "flush_failures_total", "Flushes that failed.", stats->flush_failure_count);
@@ -87,6 +91,10 @@ static void add_disk(struct metrics *to, const struct store_stats *stats)
     gauge(to, "flush_braked", "1: the flush waits for compaction.", stats->flush_braked);
     gauge(to, "engine_disk_bytes", "Files of the engine.", stats->engine.disk_bytes);
     gauge(to, "engine_cache_bytes", "Cache of the engine.", stats->engine.cache_bytes);
+    gauge(to, "engine_closed", "1: it had an error and could not be opened again yet.",
+          stats->engine_closed);
+    counter(to, "engine_reopens_total", "Times it was opened again after an error.",
+            stats->engine_reopen_count);
     gauge(to, "engine_l0_files", "Files of level 0.", stats->pressure.l0_file_count);
     gauge(to, "engine_debt_bytes", "What compaction has to do.", stats->pressure.debt_bytes);
 }
@@ -193,11 +201,15 @@ static void add_landing_rules(struct metrics *to, const struct server *server)
         land_rule_status(rule, &status);
         add_rule(to, "landing_failing", rule, status.trouble[0] != 0);
     }
+    metrics__head(to, "landing_missing", "gauge",
+                  "1 while the database that a rule has landed in is gone.");
+    while ((rule = landing_rule_next(landing, rule)))
+        add_rule(to, "landing_missing", rule, land_rule_is_missing(rule));
     metrics__head(to, "landing_oldest_dirty_milliseconds", "gauge",
                   "For how long the oldest change of this run has been waiting.");
     while ((rule = landing_rule_next(landing, rule))) {
         struct land_status status;
-        uint64_t now_ms = server->kv.now_ms;
+        uint64_t now_ms = server->now_ms;
         land_rule_status(rule, &status);
         bool waits = status.oldest_ms != 0 && status.oldest_ms < now_ms;
         add_rule(to, "landing_oldest_dirty_milliseconds", rule,

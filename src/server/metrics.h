@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /* metrics.h - the server's figures in Prometheus's text format.
  *
  * Threads: the executor. */

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /* metrics_int.h - how metrics.c, metrics_part.c and metrics_tile.c write.
  *
  * Threads: the executor. */

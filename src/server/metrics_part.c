@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /* metrics_part.c - partitions, for INFO and /metrics. */
 #include <inttypes.h>
 
@@ -116,6 +117,11 @@ void metrics__add_part(struct metrics *out, const struct server *server)
     metrics__add(out, "part_cache_misses_total", "counter", "Looks at one that was not.",
                  watch.cache_miss_count);
     metrics__add(out, "part_cache_bytes", "gauge", "Memory of open batches.", watch.cache_bytes);
+    metrics__add(out, "part_takeovers_total", "counter",
+                 "Partitions claimed from workers that were silent.", watch.takeover_count);
+    metrics__add(out, "part_given_up_total", "counter",
+                 "Partitions that failed because they were taken over too often.",
+                 watch.given_up_count);
     metrics__add(out, "part_verifies_total", "counter", "PART.ARCHIVE VERIFY.", watch.verify_count);
     metrics__add(out, "part_verifies_bad_total", "counter", "Those that found a problem.",
                  watch.verify_bad_count);

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /* metrics_tile.c - tiles, for /metrics. */
 #include <inttypes.h>
 
@@ -24,6 +25,8 @@ static const struct {
      OF_STATS(set_aside), 1},
     {"tile_damaged", "gauge", "Tiles in the store that are damaged and cannot be persisted.",
      OF_STATS(damaged), 1},
+    {"tile_damaged_shards", "gauge", "Shards that are damaged, or were and lie there still.",
+     OF_STATS(damaged_shards), 1},
     {"tile_cache_bytes", "gauge", "Memory of tiles read from shards.", OF_STATS(cache_bytes), 1},
     {"tile_cache_hits_total", "counter", "Tiles found there.", OF_STATS(cache_hits), 1},
     {"tile_cache_misses_total", "counter", "Tiles that a shard was asked for.",

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /* monitor.c - MONITOR: every command, as it was run. */
 #include "server/server_int.h"
 

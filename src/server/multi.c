@@ -1,9 +1,13 @@
+// SPDX-License-Identifier: Apache-2.0
 /* multi.c - MULTI, EXEC, DISCARD, WATCH.
  *
  * EXEC runs everything that was queued inside its own commit: all of it is in one frame, or none.
  * A command that fails leaves its error in the reply and the others go on, as in Redis: handlers
  * check before they change. What is not the command's own fault (memory, disk, a cold row) ends the
- * whole EXEC, and its commit is taken back.
+ * whole EXEC, and its commit is taken back. So does any error of a command that guards the others
+ * (cmd_ctx.guards), and EXEC answers that error. A guard is never CMD_OUTSIDE: those run when it is
+ * certain that the commit stays. No queued command waits (RC_WAIT) once EXEC is a request: the
+ * commit of a request that waits stays, with half of the queue in it.
  *
  * What happens outside the store cannot be taken back (CMD_OUTSIDE: SUBSCRIBE, CLIENT KILL, CONFIG
  * SET ...): such commands run when all the others have, in their order, and their replies are put
@@ -25,12 +29,14 @@ static void queue_clear(struct multi *multi)
     multi->count = multi->cap = 0;
     multi->bytes = 0;
     multi->open = multi->refused = false;
+    multi->flags = 0;
 }
 
 static void unwatch(struct conn *conn)
 {
-    server__ears_free(conn->server, &conn->multi.watching);
+    server__waiters_free(conn->server, &conn->multi.watching);
     conn->multi.touched = false;
+    conn->multi.watching_bytes = 0;
 }
 
 void server__multi_end(struct conn *conn)
@@ -48,9 +54,7 @@ static enum rc queue_refuse(struct cmd_ctx *ctx, const char *text)
 enum rc server__multi_queue(struct cmd_ctx *ctx)
 {
     struct multi *multi = &ctx->conn->multi;
-    size_t bytes = ctx->argc * sizeof *ctx->argv;
-    for (size_t i = 0; i < ctx->argc; i++)
-        bytes += ctx->argv[i].len;
+    size_t bytes = server__args_bytes(ctx->argv, ctx->argc);
     if (bytes > MULTI_BYTES_MAX - multi->bytes)
         return queue_refuse(ctx, "the commands of a MULTI are over the limit");
     if (multi->refused) { /* it will not run: nothing has to be kept */
@@ -71,6 +75,9 @@ enum rc server__multi_queue(struct cmd_ctx *ctx)
     multi->queued[multi->count++] =
         (struct queued){.cmd = ctx->cmd, .argv = argv, .argc = ctx->argc};
     multi->bytes += bytes;
+    multi->flags |= ctx->cmd->flags & (CMD_READ | CMD_WRITE);
+    if ((ctx->cmd->flags & (CMD_WRITE | CMD_DELETES)) == CMD_WRITE)
+        multi->flags &= ~(unsigned)CMD_DELETES;
     resp_add_status(ctx->reply, "QUEUED");
     return RC_OK;
 }
@@ -94,6 +101,7 @@ enum rc cmd_multi(struct cmd_ctx *ctx)
     if (ctx->conn->multi.open)
         return cmd_error(ctx, "MULTI calls can not be nested");
     ctx->conn->multi.open = true;
+    ctx->conn->multi.flags = CMD_DELETES;
     resp_add_status(ctx->reply, "OK");
     return RC_OK;
 }
@@ -111,21 +119,14 @@ enum rc cmd_discard(struct cmd_ctx *ctx)
 static enum rc watched_check(struct cmd_ctx *ctx)
 {
     struct key key;
-    for (struct key_listener *at = ctx->conn->multi.watching; at; at = at->owner_next) {
+    for (struct key_waiter *at = ctx->conn->multi.watching; at; at = at->owner_next) {
         struct ns *ns;
-        struct bytes name = server__ear_key(at, &ns);
-        enum rc rc = key_write(ns, name, KEY_ANY, &key, ctx->err);
+        struct bytes name = server__waiter_key(at, &ns);
+        struct run part = run_with(ctx->run, ns, 0);
+        enum rc rc = key_write(&part, name, KEY_ANY, &key, ctx->err);
         if (rc != RC_OK)
             return rc;
         if (key.dead && !at->was_dead)
-            ctx->conn->multi.touched = true;
-        struct ns *now = at->swapped ? kv_ns(ctx->kv, at->index) : NULL;
-        if (!now)
-            continue;
-        rc = key_write(now, name, KEY_ANY, &key, ctx->err);
-        if (rc != RC_OK)
-            return rc;
-        if (key.exists)
             ctx->conn->multi.touched = true;
     }
     return RC_OK;
@@ -147,12 +148,20 @@ struct ran { /* how a queued command ended */
     uint64_t message_seq;
 };
 
+/* A reply that was too long stays it: the queue runs to its end, and then the client is closed. */
+static void reply_cut(struct resp_out *reply, size_t len)
+{
+    if (!reply->failed)
+        resp_out_cut(reply, len);
+}
+
 static enum rc queued_run(struct cmd_ctx *ctx, const struct queued *queued, bool late,
                           struct ran *ran)
 {
     size_t from = ctx->reply->buf.len;
     struct cmd_ctx sub = *ctx;
-    sub.ns = ctx->conn->ns; /* SELECT among them */
+    struct run part = run_with(ctx->run, ctx->conn->ns, 0); /* SELECT among them */
+    sub.run = &part;
     sub.cmd = queued->cmd;
     sub.argv = queued->argv;
     sub.argc = queued->argc;
@@ -162,17 +171,18 @@ static enum rc queued_run(struct cmd_ctx *ctx, const struct queued *queued, bool
     ctx->err->text[0] = 0;
     uint64_t start_ns = clock_mono_ns(ctx->server->clock);
     size_t effects = ctx->server->effects.buf.len;
-    store_save(ctx->kv->store);
+    store_save(ctx->run->kv->store);
     enum rc rc = server__cmd_run(&sub);
-    if (rc != RC_OK && !server__is_own_fault(rc))
+    ASSERT(rc != RC_WAIT || !ctx->request);
+    if (rc != RC_OK && (!server__is_own_fault(rc) || (sub.guards && !late)))
         return rc;
     ran->usec = (clock_mono_ns(ctx->server->clock) - start_ns) / 1000;
     ran->rc = rc;
     if (rc != RC_OK) { /* it has done nothing, and the others go on */
-        store_undo_saved(ctx->kv->store);
+        store_undo_saved(ctx->run->kv->store);
         buf_cut(&ctx->server->effects.buf, effects);
-        resp_out_cut(ctx->reply, from);
-        resp_add_error(ctx->reply, rc_prefix(rc), ctx->err->text[0] ? ctx->err->text : rc_text(rc));
+        reply_cut(ctx->reply, from);
+        server__error_add(ctx->reply, rc, ctx->err);
     }
     ran->reply_len = ctx->reply->buf.len - from;
     return RC_OK;
@@ -187,10 +197,12 @@ static void queue_note(struct cmd_ctx *ctx, const struct ran *ran)
     for (size_t i = 0; i < conn->multi.count; i++) {
         const struct queued *queued = &conn->multi.queued[i];
         conn->ns = i + 1 < conn->multi.count ? ran[i + 1].ns : ns; /* as it was after it */
-        server__call_stats(server, queued->cmd, ran[i].usec, ran[i].rc);
+        struct cmd_ctx sub = *ctx;
+        sub.cmd = queued->cmd;
+        sub.argv = queued->argv;
+        sub.argc = queued->argc;
+        server__call_note(&sub, ran[i].usec, ran[i].rc);
         server->stats.error_count += ran[i].rc != RC_OK;
-        if ((int64_t)ran[i].usec >= server->config->slowlog_log_slower_than_us)
-            slowlog_note(server, conn, queued->argv, queued->argc, ran[i].usec);
         if (server->monitor_count > 0 && !(queued->cmd->flags & CMD_ADMIN))
             monitor_feed(server, conn, queued->argv, queued->argc);
     }
@@ -206,7 +218,7 @@ static enum rc inside_run(struct cmd_ctx *ctx, struct ran *ran, bool *ret_outsid
         ran[i].proto = ctx->reply->proto;
         ran[i].message_seq = ctx->server->message_seq;
         bool outside = queued->cmd->flags & CMD_OUTSIDE;
-        bool publishes = queued->cmd->run == cmd_publish || queued->cmd->run == cmd_spublish;
+        bool publishes = queued->cmd->flags & CMD_PUBLISH;
         *ret_outside = *ret_outside || outside;
         if (outside && !publishes)
             continue;
@@ -215,7 +227,7 @@ static enum rc inside_run(struct cmd_ctx *ctx, struct ran *ran, bool *ret_outsid
         if (rc != RC_OK)
             return rc;
         if (publishes)
-            resp_out_cut(ctx->reply, from);
+            reply_cut(ctx->reply, from);
     }
     return RC_OK;
 }
@@ -228,10 +240,10 @@ static enum rc outside_run(struct cmd_ctx *ctx, struct ran *ran, size_t from)
     uint8_t proto = ctx->reply->proto;
     CLEANUP(buf_done) struct buf inside;
     buf_init(&inside, SIZE_MAX);
-    if (ctx->reply->failed ||
-        !buf_add(&inside, ctx->reply->buf.ptr + from, ctx->reply->buf.len - from))
+    bool good = !ctx->reply->failed || ctx->reply->over;
+    if (!good || !buf_add(&inside, ctx->reply->buf.ptr + from, ctx->reply->buf.len - from))
         return err_set(ctx->err, RC_NOMEM, "could not allocate memory for an EXEC");
-    resp_out_cut(ctx->reply, from);
+    reply_cut(ctx->reply, from);
     size_t at = 0;
     enum rc rc = RC_OK;
     for (size_t i = 0; i < conn->multi.count && rc == RC_OK; i++) {
@@ -241,7 +253,8 @@ static enum rc outside_run(struct cmd_ctx *ctx, struct ran *ran, size_t from)
             conn->out.proto = ctx->reply->proto = ran[i].proto;
             rc = queued_run(ctx, queued, true, &ran[i]);
         } else {
-            resp_add_raw(ctx->reply, bytes_of(inside.ptr + at, ran[i].reply_len));
+            if (!ctx->reply->failed)
+                resp_add_raw(ctx->reply, bytes_of(inside.ptr + at, ran[i].reply_len));
             at += ran[i].reply_len;
         }
     }
@@ -256,7 +269,7 @@ static enum rc queue_run(struct cmd_ctx *ctx)
     struct ns *ns = conn->ns;
     uint8_t proto = ctx->reply->proto;
     bool outside = false;
-    struct ran *ran = arena_try_alloc(&ctx->kv->arena, conn->multi.count * sizeof *ran);
+    struct ran *ran = arena_try_alloc(ctx->run->arena, conn->multi.count * sizeof *ran);
     if (!ran)
         return err_set(ctx->err, RC_NOMEM, "could not allocate memory for an EXEC");
     resp_add_array(ctx->reply, conn->multi.count);
@@ -305,7 +318,7 @@ enum rc cmd_watch(struct cmd_ctx *ctx)
     if (conn->multi.open)
         return cmd_error(ctx, "WATCH inside MULTI is not allowed");
     for (size_t i = 1; i < ctx->argc; i++) {
-        enum rc rc = key_write(ctx->ns, ctx->argv[i], KEY_ANY, &key, ctx->err);
+        enum rc rc = key_write(ctx->run, ctx->argv[i], KEY_ANY, &key, ctx->err);
         cold = cold || rc == RC_COLD;
         if (rc != RC_OK && rc != RC_COLD)
             return rc;
@@ -313,16 +326,16 @@ enum rc cmd_watch(struct cmd_ctx *ctx)
     if (cold)
         return RC_COLD;
     for (size_t i = 1; i < ctx->argc; i++) {
-        if (server__ear_has(ctx->server, EAR_WATCH, conn, ctx->ns, ctx->argv[i]))
+        if (server__waiter_has(ctx->server, WAITER_WATCH, conn, ctx->run->ns, ctx->argv[i]))
             continue;
-        enum rc rc = key_write(ctx->ns, ctx->argv[i], KEY_ANY, &key, ctx->err);
+        enum rc rc = key_write(ctx->run, ctx->argv[i], KEY_ANY, &key, ctx->err);
         if (rc == RC_OK)
-            rc = server__ear_add(ctx->server, ctx->ns, ctx->argv[i], EAR_WATCH, conn,
-                                 &conn->multi.watching, ctx->err);
+            rc = server__waiter_add(ctx->server, ctx->run->ns, ctx->argv[i], WAITER_WATCH, conn,
+                                    &conn->multi.watching, ctx->err);
         if (rc != RC_OK)
             return rc;
+        conn->multi.watching_bytes += sizeof *conn->multi.watching + ctx->argv[i].len;
         conn->multi.watching->touched = &conn->multi.touched;
-        conn->multi.watching->index = ctx->ns->index;
         conn->multi.watching->existed = key.exists;
         conn->multi.watching->was_dead = key.dead;
     }

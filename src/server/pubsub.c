@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /* pubsub.c - channels, patterns and shard channels, and who is subscribed to them.
  *
  * A topic is a channel, a pattern or a shard channel that somebody is subscribed to; topics are in
@@ -138,6 +139,12 @@ static struct subscription *subscription_find(const struct conn *conn, enum sub_
     return NULL;
 }
 
+/* As much as if nobody else were subscribed to it. */
+static size_t subscription_bytes(const struct topic *topic)
+{
+    return sizeof(struct subscription) + sizeof *topic + topic->name.len;
+}
+
 /* False: no memory. */
 static bool subscribe(struct conn *conn, enum sub_kind kind, struct bytes name, uint64_t since)
 {
@@ -161,6 +168,7 @@ static bool subscribe(struct conn *conn, enum sub_kind kind, struct bytes name, 
         sub->conn_next->conn_prev = sub;
     conn->subs.first = sub;
     conn->subs.count[kind]++;
+    conn->subs.bytes += subscription_bytes(topic);
     return true;
 }
 
@@ -175,6 +183,7 @@ static void unsubscribe(struct subscription *sub)
     if (sub->conn_next)
         sub->conn_next->conn_prev = sub->conn_prev;
     conn->subs.count[topic->kind]--;
+    conn->subs.bytes -= subscription_bytes(topic);
     mem_free(sub);
     if (--topic->count == 0)
         topic_free(conn->server->pubsub, topic);
@@ -288,8 +297,8 @@ static bool messages_wait(struct cmd_ctx *ctx)
     if (ctx->in_exec)
         return false;
     if (!request)
-        return server->effects.buf.len > 0 || server->held_effects;
-    if (!server->held_effects || request->step > 1)
+        return server->effects.buf.len > 0 || server->unsafe_effects;
+    if (!server->unsafe_effects || request->step > 1)
         return false;
     if (request->step++ == 0)
         task_wait_lsn(&request->task, store_commit_lsn(server->store));

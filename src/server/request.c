@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /* request.c - a command that waits: for cold rows, for room in memory, for keys, for a pause's end.
  *
  * It is a task with copies of its arguments. Its reply stays with it until it is done, and only
@@ -7,6 +8,8 @@
 #include "base/mem.h"
 
 #include "base/banned.h"
+
+enum { REPLY_MOVED_BYTES_MIN = 64 * 1024 }; /* shorter ones are copied to the connection */
 
 /* ---- life ---- */
 
@@ -19,17 +22,20 @@ static struct request *request_new(struct conn *conn)
         server->spare_count--;
     } else {
         request = mem_zalloc(sizeof *request);
-        resp_out_init(&request->reply, CONN_REPLY_ONE_BYTES_MAX);
+        resp_out_init(&request->reply, SIZE_MAX);
     }
     request->task.next = NULL;
     request->task.deadline_ns = 0;
     request->conn = conn;
     request->give_up = NULL;
-    request->blocked = request->unblocked = request->unblock_error = false;
+    request->paused = request->blocked = request->counted = false;
+    request->unblocked = request->unblock_error = false;
     request->step = 0;
     request->land = (struct land_waiter){0};
     request->state = NULL;
-    request->aside = NULL;
+    request->build = NULL;
+    request->slow = NULL;
+    request->run_ns = 0;
     request->reply.proto = conn->out.proto;
     return request;
 }
@@ -50,15 +56,17 @@ static void ahead_forget(struct request *request)
 void server__request_free(struct request *request)
 {
     struct server *server = request->conn->server;
-    server__ears_free(server, &request->listening);
+    server__waiters_free(server, &request->listening);
     land_waiter_end(&request->land);
     tile_waiter_end(request->conn->server->tiles, &request->tile);
-    server__request_aside_free(request->aside);
+    server__request_build_free(request->build);
+    server__request_long_free(request->slow);
     if (request->state)
         request->state_free(request->state);
     ahead_forget(request);
     mem_free(request->argv);
     request->argv = NULL;
+    buf_done(&request->in);
     resp_out_clear(&request->reply);
     if (server->spare_count >= REQUEST_SPARE_COUNT_MAX) {
         request_destroy(request);
@@ -85,13 +93,18 @@ void server__request_cancel(struct request *request)
     server__request_free(request);
 }
 
-/* Arguments and their bytes in one allocation. */
-struct bytes *server__args_copy(const struct bytes *argv, size_t argc)
+size_t server__args_bytes(const struct bytes *argv, size_t argc)
 {
     size_t bytes = argc * sizeof *argv;
     for (size_t i = 0; i < argc; i++)
         bytes += argv[i].len;
-    struct bytes *copy = mem_try_alloc(bytes);
+    return bytes;
+}
+
+/* Arguments and their bytes in one allocation. */
+struct bytes *server__args_copy(const struct bytes *argv, size_t argc)
+{
+    struct bytes *copy = mem_try_alloc(server__args_bytes(argv, argc));
     if (!copy)
         return NULL;
     uint8_t *at = (uint8_t *)(copy + argc);
@@ -106,14 +119,14 @@ struct bytes *server__args_copy(const struct bytes *argv, size_t argc)
 
 /* ---- blocking ---- */
 
-bool server__request_blocked(const struct request *request)
+bool server__conn_blocked(const struct conn *conn)
 {
-    return request->blocked;
+    return conn->parked && (conn->parked->blocked || conn->parked->paused);
 }
 
 bool server__request_is_long(const struct request *request)
 {
-    return request->blocked || request->state;
+    return request->blocked || request->state || request->paused;
 }
 
 bool cmd_has_waited(const struct cmd_ctx *ctx)
@@ -125,24 +138,24 @@ bool cmd_key_try(const struct cmd_ctx *ctx, const struct bytes *key, size_t n,
                  struct bytes *ret_key)
 {
     const struct request *request = ctx->request;
-    *ret_key = n > 0 ? key[n - 1] : request ? request->turn_key : (struct bytes){0};
+    *ret_key = n > 0 ? key[n - 1] : request ? request->serving_key : (struct bytes){0};
     if (n == 0)
         return ret_key->ptr != NULL;
     return ctx->in_exec || !(ctx->cmd->flags & CMD_BLOCKING) ||
-           !server__turn_is_others(ctx->server, request, ctx->ns, *ret_key);
+           !server__serving_is_others(ctx->server, request, ctx->run->ns, *ret_key);
 }
 
-static enum rc keys_listen(struct cmd_ctx *ctx, const struct cmd_blocking *wait)
+static enum rc keys_wait(struct cmd_ctx *ctx, const struct cmd_blocking *wait)
 {
     struct request *request = ctx->request;
     struct server *server = ctx->server;
     for (size_t i = 0; i < wait->key_count; i++) {
-        if (server__ear_has(server, EAR_BLOCK, request, ctx->ns, wait->key[i]))
+        if (server__waiter_has(server, WAITER_BLOCK, request, ctx->run->ns, wait->key[i]))
             continue;
-        enum rc rc = server__ear_add(server, ctx->ns, wait->key[i], EAR_BLOCK, request,
-                                     &request->listening, ctx->err);
+        enum rc rc = server__waiter_add(server, ctx->run->ns, wait->key[i], WAITER_BLOCK, request,
+                                        &request->listening, ctx->err);
         if (rc != RC_OK) {
-            server__ears_free(server, &request->listening);
+            server__waiters_free(server, &request->listening);
             return rc;
         }
         request->listening->wants = wait->type;
@@ -162,7 +175,7 @@ enum rc cmd_block(struct cmd_ctx *ctx, const struct cmd_blocking *wait)
         return RC_WAIT; /* runs again, as a request */
     if (request->blocked)
         return RC_WAIT; /* it keeps its place */
-    enum rc rc = keys_listen(ctx, wait);
+    enum rc rc = keys_wait(ctx, wait);
     if (rc != RC_OK)
         return rc;
     request->give_up = wait->give_up;
@@ -176,17 +189,28 @@ enum rc cmd_block(struct cmd_ctx *ctx, const struct cmd_blocking *wait)
 
 bool server__request_unblock(struct request *request, bool error)
 {
-    if (!server__request_blocked(request))
+    if (!request->blocked)
         return false;
     request->unblock_error = error;
     request->unblocked = true;
     request->blocked = false;
-    server__ears_free(request->conn->server, &request->listening);
+    server__waiters_free(request->conn->server, &request->listening);
     task_wake(&request->task);
     return true;
 }
 
 /* ---- the flush ---- */
+
+static enum rc flush_ended(struct cmd_ctx *ctx, uint64_t segment)
+{
+    struct err why;
+    if (store_flush_mark(ctx->server->store) >= segment)
+        return RC_OK;
+    if (store_flush_failed(ctx->server->store, &why))
+        return err_set(ctx->err, why.rc, "could not flush, it is tried again: %.400s", why.text);
+    task_wait_mark(&ctx->request->task, segment);
+    return RC_WAIT;
+}
 
 enum rc cmd_flush_wait(struct cmd_ctx *ctx)
 {
@@ -203,13 +227,15 @@ enum rc cmd_flush_wait(struct cmd_ctx *ctx)
         task_wait_mark(&request->task, ctx->server->flush_segment);
         return RC_WAIT;
     default:
-        return RC_OK;
+        return flush_ended(ctx, request->task.wait_value);
     }
 }
 
-/* CLIENT UNBLOCK has taken its keys away: the answer is an error, or that of a timeout. */
+/* CLIENT UNBLOCK has taken its keys away: the answer is an error, or that of a timeout. Redis
+ * counts both as a call that failed. */
 static enum rc unblocked_run(struct request *request, struct err *err)
 {
+    server__call_stats(request->conn->server, request->cmd, true, 0, RC_REPLY);
     if (request->unblock_error)
         return err_set(err, RC_REPLY, "UNBLOCKED client unblocked via CLIENT UNBLOCK");
     request->give_up(&request->reply);
@@ -224,7 +250,7 @@ static void request_want(struct request *request)
     size_t index[REQUEST_WANT_KEYS_MAX];
     struct conn *conn = request->conn;
     key_want(conn->ns, request->ahead, request->ahead_count);
-    if (request->cmd->run == cmd_exec) {
+    if (request->cmd->flags & CMD_EXEC) {
         server__multi_want(conn);
         return;
     }
@@ -234,45 +260,45 @@ static void request_want(struct request *request)
         key_want(conn->ns, &request->argv[index[i]], 1);
 }
 
-/* What is counted is the run that came to an end, not the waiting before it. */
-static void run_note(const struct request *request, uint64_t usec, enum rc rc)
+/* What is counted is the run that came to an end, not the waiting before it. A command that blocks
+ * is counted when it begins to, as in Redis: what it does when it is served adds to that. */
+static void block_note(struct request *request, uint64_t usec)
 {
     struct server *server = request->conn->server;
-    server__call_stats(server, request->cmd, usec, rc);
-    if ((int64_t)usec >= server->config->slowlog_log_slower_than_us &&
-        request->cmd->run != cmd_exec)
-        slowlog_note(server, request->conn, request->argv, request->argc, usec);
+    request->counted = true;
+    server->stats.command_count++;
+    server__call_stats(server, request->cmd, false, usec, RC_OK);
 }
 
-/* It has run: what it did is told, what it needs is asked for. */
-static void request_settle(struct request *request, size_t effects, enum rc rc)
+/* The run found something cold. True: a model wakes the request when it is there. Who waits for a
+ * lift asks for no rows: they would be here before the lift, and it would run again for nothing. */
+static bool request_cold(struct request *request)
 {
-    struct conn *conn = request->conn;
-    struct server *server = conn->server;
-    if (rc == RC_OK)
-        server__effects_touch(server, effects);
-    else
-        buf_cut(&server->effects.buf, effects);
+    struct server *server = request->conn->server;
+    if (landing_wait(server->landing, &request->land, &request->task) ||
+        tiles_wait(server->tiles, &request->tile, &request->task))
+        return true;
+    request_want(request);
+    return false;
+}
+
+/* The request has run: what it needs is asked for. */
+static void request_settle(struct request *request, enum rc rc)
+{
+    struct server *server = request->conn->server;
     if (rc == RC_COLD) {
-        /* If it has the turn of a key it keeps it. Who waits for a lift asks for no rows: they
-         * would be here before the lift, and it would run again for nothing. */
-        if (landing_wait(server->landing, &request->land, &request->task))
+        /* A request that a key serves goes on being served. */
+        if (request_cold(request))
             task_wait_event(&request->task);
-        else if (tiles_wait(server->tiles, &request->tile, &request->task))
-            task_wait_event(&request->task);
-        else
-            request_want(request);
     } else if (rc != RC_WAIT) {
         tile_waiter_end(server->tiles, &request->tile);
-        server__ears_free(server, &request->listening); /* it has what it waited for */
+        server__waiters_free(server, &request->listening); /* it has what it waited for */
         request->blocked = false;
-    } else if (conn->paused) {
+    } else if (request->paused) {
         task_wait_event(&request->task);
-    } else if (request->blocked && !server__turns_pass(server, request->listening)) {
+    } else if (request->blocked && !server__serving_pass(server, request->listening)) {
         task_wait_event(&request->task);
     } else {
-        if (request->aside)
-            task_room_again(&request->task);
         server->busy = true; /* what the handler has asked for may be nothing but another turn */
     }
 }
@@ -283,41 +309,61 @@ static enum rc request_run(struct task *task, struct store *store, struct err *e
     struct conn *conn = request->conn;
     struct server *server = conn->server;
     (void)store;
+    struct run run;
     struct cmd_ctx ctx = {.server = server,
                           .conn = conn,
-                          .kv = &server->kv,
-                          .ns = conn->ns,
+                          .run = &run,
                           .cmd = request->cmd,
                           .argv = request->argv,
                           .argc = request->argc,
                           .reply = &request->reply,
                           .err = err,
                           .request = request};
-    resp_out_clear(&request->reply);
+    server__request_reply_begin(request);
+    request->reply.buf.bytes_max = server__conn_out_room(conn);
     if (request->unblocked)
         return unblocked_run(request, err);
-    if (!server__turn_key(request->listening, &request->turn_key))
-        request->turn_key = (struct bytes){0};
+    if (!server__serving_key(request->listening, &request->serving_key))
+        request->serving_key = (struct bytes){0};
     server->stats.blocked_runs += request->blocked;
-    kv_begin(&server->kv, clock_unix_ms(server->clock));
     uint64_t start_ns = clock_mono_ns(server->clock);
-    size_t effects = server->effects.buf.len;
-    landing_run_begin(server->landing, &request->land);
-    tiles_run_begin(server->tiles);
-    server->collecting = true; /* the turn's: they leave in the order of commits */
-    enum rc rc = server__dispatch(&ctx);
-    server->collecting = false;
-    landing_run_end(server->landing);
-    if (rc == RC_COLD || rc == RC_WAIT)
-        kv_again(&server->kv);
-    else if (ctx.cmd)
-        run_note(request, (clock_mono_ns(server->clock) - start_ns) / 1000, rc);
-    if (rc == RC_OK && request->reply.failed)
-        rc = err_set(err, RC_NOMEM, "could not allocate memory for the reply");
-    request_settle(request, effects, rc);
+    run_begin(&run, &server->kv, conn->ns, 0);
+    run.since_ms = request->land.since_ms;
+    enum rc rc = run_end(&run, server__execute(&ctx));
+    request->run_ns =
+        (request->slow ? request->run_ns : 0) + clock_mono_ns(server->clock) - start_ns;
+    uint64_t usec = request->run_ns / 1000; /* of all slices of a long reply */
+    if (rc != RC_COLD && rc != RC_WAIT)
+        server__call_note(&ctx, usec, rc);
+    if (rc == RC_WAIT && request->blocked && !request->counted)
+        block_note(request, usec);
+    request_settle(request, rc);
+    server__conn_count(conn);
     if (rc == RC_WAIT && conn->eof)
         server__conn_touch(conn); /* it left before this was known to take long */
     return rc;
+}
+
+/* To the connection, or the connection ends: what the command has done stays done, as in Redis. */
+static void reply_give(struct request *request)
+{
+    struct conn *conn = request->conn;
+    struct resp_out *reply = &request->reply;
+    if (conn->broken)
+        return;
+    if (reply->over || reply->buf.len > server__conn_out_room(conn)) {
+        size_t bytes = reply->over ? reply->buf.bytes_max : reply->buf.len;
+        server__conn_out_end_over(conn, conn->out.buf.len - conn->out_sent + bytes);
+        return;
+    }
+    if (reply->buf.len >= REPLY_MOVED_BYTES_MIN && conn->out.buf.len == 0) {
+        buf_done(&conn->out.buf);
+        conn->out.buf = reply->buf;
+        buf_init(&reply->buf, SIZE_MAX);
+    } else {
+        conn->out.buf.bytes_max = SIZE_MAX; /* it has had its own limit */
+        resp_add_raw(&conn->out, buf_bytes(&reply->buf));
+    }
 }
 
 static void request_done(struct task *task, enum rc rc, const struct err *err)
@@ -333,26 +379,26 @@ static void request_done(struct task *task, enum rc rc, const struct err *err)
         return;
     }
     if (rc != RC_OK) {
-        if (request->cmd->run == cmd_exec)
+        if (request->cmd->flags & CMD_EXEC)
             server__multi_end(conn); /* a load may have failed before it ran */
         resp_out_clear(&request->reply);
         if (rc == RC_TIMEOUT && request->give_up)
             request->give_up(&request->reply);
         else
-            resp_add_error(&request->reply, rc_prefix(rc), err->text[0] ? err->text : rc_text(rc));
+            server__error_add(&request->reply, rc, err);
         server->stats.error_count += rc != RC_TIMEOUT;
         if (request->give_up && rc != RC_TIMEOUT && !server__is_own_fault(rc))
-            server__ears_wake(server); /* what it took is there again */
+            server__waiters_wake(server); /* what it took is there again */
     }
     conn->parked = NULL;
-    conn->paused = false;
-    conn->out.buf.bytes_max = SIZE_MAX; /* it has had its own limit */
     if (server__reply_is_wanted(conn, request->cmd))
-        resp_add_raw(&conn->out, buf_bytes(&request->reply.buf));
+        reply_give(request);
     conn->last_cmd = request->cmd;
-    server->stats.command_count++;
-    if (rc == RC_TIMEOUT)
-        server__call_stats(server, request->cmd, 0, RC_OK);
+    if (!request->counted) {
+        server->stats.command_count++;
+        if (rc == RC_TIMEOUT)
+            server__call_stats(server, request->cmd, false, 0, RC_OK);
+    }
     server__request_free(request);
     server__conn_touch(conn);
     if (conn->in.len > conn->parser.at || conn->parsed) {
@@ -361,48 +407,52 @@ static void request_done(struct task *task, enum rc rc, const struct err *err)
     }
 }
 
-static unsigned task_flags_of(unsigned flags)
+static unsigned task_flags(const struct conn *conn, const struct cmd *cmd)
 {
+    unsigned flags = server__call_flags(conn, cmd);
     return (flags & CMD_WRITE ? TASK_WRITES : 0u) | (flags & CMD_DELETES ? TASK_DELETES : 0u);
 }
 
-/* EXEC is as heavy as the commands it runs, and deletes if all that write do. */
-static unsigned task_flags(const struct conn *conn, const struct cmd *cmd)
+/* A copy of the arguments, or the input itself if they are most of it. */
+static bool args_take(struct request *request, const struct call *call)
 {
-    unsigned flags = TASK_DELETES;
-    if (cmd->run != cmd_exec)
-        return task_flags_of(cmd->flags);
-    for (size_t i = 0; i < conn->multi.count; i++) {
-        unsigned one = task_flags_of(conn->multi.queued[i].cmd->flags);
-        flags |= one & TASK_WRITES;
-        if (one == TASK_WRITES)
-            flags &= ~(unsigned)TASK_DELETES;
-    }
-    return flags;
-}
-
-bool server__request_park(struct conn *conn, const struct call *call)
-{
-    struct bytes *argv = server__args_copy(call->argv, call->argc);
-    if (!argv)
-        return false;
-    struct request *request = request_new(conn);
-    request->cmd = call->cmd;
-    request->argv = argv;
+    size_t bytes = server__args_bytes(call->argv, call->argc);
     request->argc = call->argc;
-    request->task.run = request_run;
-    request->task.done = request_done;
-    request->task.flags = task_flags(conn, call->cmd);
-    conn->parked = request;
-    task_start(conn->server->tasks, &request->task);
-    conn->server->busy = true;
+    if (!server__conn_in_take(request->conn, bytes, &request->in)) {
+        request->argv = server__args_copy(call->argv, call->argc);
+        request->argv_bytes = bytes;
+        return request->argv != NULL;
+    }
+    request->argv = mem_alloc(call->argc * sizeof *call->argv);
+    memcpy(request->argv, call->argv, call->argc * sizeof *call->argv);
+    request->argv_bytes = call->argc * sizeof *call->argv + request->in.cap;
     return true;
 }
 
-void server__request_ahead(struct request *request, const struct bytes *key, size_t count)
+bool server__request_park(const struct call *call, enum rc rc, const struct bytes *ahead,
+                          size_t ahead_count)
 {
-    request->ahead = server__args_copy(key, count); /* without memory it is slower, no more */
-    request->ahead_count = request->ahead ? count : 0;
+    struct conn *conn = call->conn;
+    struct server *server = conn->server;
+    struct request *request = request_new(conn);
+    request->cmd = call->cmd;
+    if (!args_take(request, call)) {
+        server__request_free(request);
+        return false;
+    }
+    request->task.run = request_run;
+    request->task.done = request_done;
+    request->task.flags = task_flags(conn, call->cmd);
+    if (ahead_count > 0) /* without memory it is slower, no more */
+        request->ahead = server__args_copy(ahead, ahead_count);
+    request->ahead_count = request->ahead ? ahead_count : 0;
+    conn->parked = request;
+    if (rc == RC_COLD)
+        task_start_cold(server->tasks, &request->task, request_cold(request));
+    else
+        task_start(server->tasks, &request->task);
+    server->busy = true;
+    return true;
 }
 
 void server__pause_end(struct server *server)
@@ -410,8 +460,9 @@ void server__pause_end(struct server *server)
     server->pause_end_ms = 0;
     server__sweep_set(server);
     for (struct conn *conn = server->conns; conn; conn = conn->next) {
-        if (conn->paused && conn->parked)
+        if (conn->parked && conn->parked->paused) {
+            conn->parked->paused = false;
             task_wake(&conn->parked->task);
-        conn->paused = false;
+        }
     }
 }

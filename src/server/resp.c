@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+/* resp.c - parses requests, arrays and inline, however they arrive. */
 #include "server/resp.h"
 
 #include <inttypes.h>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /* resp.h - RESP: requests are parsed; resp_out.h writes replies.
  *
  * A parser is fed the same growing bytes again and again and goes on where it stopped, so a long

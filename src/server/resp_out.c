@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+/* resp_out.c - writes replies in either protocol. */
 #include "server/resp_out.h"
 
 #include <inttypes.h>
@@ -13,7 +15,7 @@ void resp_out_init(struct resp_out *out, size_t bytes_max)
 {
     buf_init(&out->buf, bytes_max);
     out->proto = 2;
-    out->failed = false;
+    out->failed = out->over = false;
 }
 
 void resp_out_done(struct resp_out *out)
@@ -25,18 +27,31 @@ void resp_out_done(struct resp_out *out)
 void resp_out_clear(struct resp_out *out)
 {
     buf_shrink(&out->buf, OUT_KEPT_BYTES);
-    out->failed = false;
+    out->failed = out->over = false;
 }
 
 void resp_out_cut(struct resp_out *out, size_t len)
 {
     buf_cut(&out->buf, len);
-    out->failed = false;
+    out->failed = out->over = false;
+}
+
+static bool reserve(struct resp_out *out, size_t len)
+{
+    if (LIKELY(!out->failed && buf_reserve(&out->buf, len)))
+        return true;
+    size_t room = out->buf.bytes_max > out->buf.len ? out->buf.bytes_max - out->buf.len : 0;
+    out->over = out->over || (!out->failed && len > room);
+    out->failed = true;
+    return false;
 }
 
 static void add(struct resp_out *out, const void *ptr, size_t len)
 {
-    out->failed = out->failed || !buf_add(&out->buf, ptr, len);
+    if (!reserve(out, len) || len == 0)
+        return;
+    memcpy(out->buf.ptr + out->buf.len, ptr, len);
+    out->buf.len += len;
 }
 
 static size_t line_end_put(char *to)
@@ -104,16 +119,25 @@ void resp_add_uint(struct resp_out *out, uint64_t value)
 
 void resp_add_bulk(struct resp_out *out, struct bytes bytes)
 {
-    if (out->failed || !buf_reserve(&out->buf, bytes.len + 2 * (size_t)LINE_BYTES_MAX)) {
-        out->failed = true;
+    if (!reserve(out, bytes.len + 2 * (size_t)LINE_BYTES_MAX))
         return;
-    }
     char *to = (char *)out->buf.ptr + out->buf.len;
     size_t len = line_put(to, '$', (int64_t)bytes.len);
     if (bytes.len > 0)
         memcpy(to + len, bytes.ptr, bytes.len);
     len += bytes.len;
     out->buf.len += len + line_end_put(to + len);
+}
+
+void resp_add_bulk_begin(struct resp_out *out, size_t len)
+{
+    add_line(out, '$', (int64_t)len);
+    (void)reserve(out, len + 2); /* all at once: what is there is not copied again and again */
+}
+
+void resp_add_bulk_end(struct resp_out *out)
+{
+    add(out, "\r\n", 2);
 }
 
 void resp_add_text(struct resp_out *out, const char *text)
@@ -184,6 +208,13 @@ void resp_add_pair(struct resp_out *out, const char *label, uint64_t value)
 void resp_add_raw(struct resp_out *out, struct bytes bytes)
 {
     add(out, bytes.ptr, bytes.len);
+}
+
+void resp_add_out(struct resp_out *out, const struct resp_out *part)
+{
+    out->over = out->over || part->over;
+    out->failed = out->failed || part->failed;
+    resp_add_raw(out, buf_bytes(&part->buf));
 }
 
 /* ---- many ---- */

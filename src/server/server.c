@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+/* server.c - builds the server's parts, runs its turns, ends it. */
 #include "server/server_int.h"
 
 #include <signal.h>
@@ -18,20 +20,20 @@ enum {
     DESCRIPTORS_A_SHARD = 3,
     CRON_MS = 100,
     DRAIN_MS_MAX = 5 * 1000,
-    TILES_MS_MAX = 30 * 1000,
-    FLUSH_MS_MAX = 30 * 1000,
+    STOP_MS_MAX = 30 * 1000,        /* for tiles, and again for the flush */
+    STOP_FAILING_MS_MAX = 2 * 1000, /* instead, while the store has an error */
 };
 #define NS_A_MS UINT64_C(1000000)
 #define TURN_NS_MAX (100 * NS_A_MS) /* an idle server looks around ten times a second */
 
 /* ---- life ---- */
 
-static void signal_ready(struct loop_watch *watch, unsigned events)
+static void signal_ready(struct loop_source *source, unsigned events)
 {
-    struct server *server = watch->arg;
+    struct server *server = source->arg;
     struct signalfd_siginfo info;
     (void)events;
-    if (read(watch->fd, &info, sizeof info) != (ssize_t)sizeof info)
+    if (read(source->fd, &info, sizeof info) != (ssize_t)sizeof info)
         return;
     if (info.ssi_signo != SIGHUP)
         server->signal_count++;
@@ -83,7 +85,8 @@ static struct part_limits part_limits_of(const struct config *config)
                                 .compressed_max = config->part_compressed_max,
                                 .retain_ms = config->part_retain_ms,
                                 .cache_bytes = config->part_cache_bytes,
-                                .cache_ttl_ms = config->part_cache_ttl_ms};
+                                .cache_ttl_ms = config->part_cache_ttl_ms,
+                                .takeovers_max = config->part_takeovers};
 }
 
 /* CONFIG SET: what has to happen beside the new value. */
@@ -94,11 +97,14 @@ static void config_changed(void *arg, const struct config *config, const char *n
         tasks_durability_set(server->tasks, config->durability);
     } else if (strcmp(name, "hot-memory") == 0) {
         store_hot_memory_set(server->store, config->hot_memory_bytes);
+        server->clients_bytes_max = config_clients_bytes(config);
+    } else if (strcmp(name, "maxmemory-clients") == 0) {
+        server->clients_bytes_max = config_clients_bytes(config);
     } else if (strcmp(name, "maxclients") == 0) {
         server->conn_count_max = clients_max(config);
     } else if (strcmp(name, "notify-keyspace-events") == 0) {
         server->notify = config->notify_keyspace_events;
-        server__listening_update(server);
+        server__waiting_update(server);
     } else if (strcmp(name, "proto-max-bulk-len") == 0) {
         server->kv.string_bytes_max = config->proto_max_bulk_len;
         for (struct conn *conn = server->conns; conn; conn = conn->next)
@@ -152,20 +158,24 @@ static enum rc databases_open(struct server *server, struct err *err)
     kv_init(&server->kv, server->store, server->clock);
     encodings_set(server);
     server->kv.string_bytes_max = server->config->proto_max_bulk_len;
-    server->kv.hooks = (struct kv_hooks){
-        .changed = server__key_changed, .flushed = server__ns_flushed, .arg = server};
+    server->kv.hooks = (struct kv_hooks){.told = &server->effects.buf,
+                                         .end = server__run_end,
+                                         .changed = server__key_changed,
+                                         .flushed = server__ns_flushed,
+                                         .arg = server};
     return names_open(&server->kv, err);
 }
 
 static enum rc landing_open(struct server *server, struct err *err)
 {
     const struct config_list *rules = &server->config->land;
-    server->landing = landing_new(&(struct landing_options){.kv = &server->kv,
-                                                            .tasks = server->tasks,
-                                                            .clock = server->clock,
-                                                            .enter = server__job_enter,
-                                                            .leave = server__job_leave,
-                                                            .arg = server});
+    server->landing =
+        landing_new(&(struct landing_options){.kv = &server->kv,
+                                              .tasks = server->tasks,
+                                              .clock = server->clock,
+                                              .dir = server->config->dir,
+                                              .land_dir = server->config->land_dir,
+                                              .land_remote = server->config->land_remote});
     for (size_t i = 0; i < rules->count; i++) {
         struct rule_spec *spec;
         struct bytes text = bytes_of(rules->text[i], strlen(rules->text[i]));
@@ -184,9 +194,7 @@ static void part_start_up(struct server *server)
                                                    .tasks = server->tasks,
                                                    .clock = server->clock,
                                                    .limits = part_limits_of(server->config),
-                                                   .enter = server__job_enter,
-                                                   .leave = server__job_leave,
-                                                   .safe = server__job_safe,
+                                                   .safe = server__packer_safe,
                                                    .arg = server});
 }
 
@@ -198,6 +206,7 @@ static enum rc tiles_start(struct server *server, struct err *err)
                                               .clock = server->clock,
                                               .types = (const char *const *)config->tile_types.text,
                                               .type_count = config->tile_types.count,
+                                              .data_dir = config->dir,
                                               .sqlite_dir = config->tile_sqlite,
                                               .kv_dir = config->tile_kv,
                                               .clear = config->tile_clear,
@@ -235,10 +244,10 @@ static void server_parts_init(struct server *server)
     server->turn_call = mem_alloc(TURN_CALLS_MAX * sizeof *server->turn_call);
     server->arg = mem_alloc(BATCH_ARGS_MAX * sizeof *server->arg);
     server->arg_cap = BATCH_ARGS_MAX;
-    server->held_effects_tail = &server->held_effects;
+    server->unsafe_effects_tail = &server->unsafe_effects;
     effects_init(&server->effects);
     buf_init(&server->monitor_feed, MONITOR_FEED_BYTES_MAX);
-    server__ears_init(server);
+    server__waiters_init(server);
     server->tasks = tasks_new(&(struct tasks_options){.store = server->store,
                                                       .clock = server->clock,
                                                       .durability = server->config->durability,
@@ -258,12 +267,14 @@ enum rc server_new(const struct server_options *options, struct server **ret_ser
     server->clock = options->clock;
     clock_steps_init(&server->steps, server->clock);
     server->config = options->config;
-    server->start_ms = server->last_save_ms = clock_unix_ms(server->clock);
+    server->now_ms = clock_unix_ms(server->clock);
+    server->start_ms = server->last_save_ms = server->now_ms;
     clients_limit(server);
+    server->clients_bytes_max = config_clients_bytes(server->config);
     server->notify = server->config->notify_keyspace_events;
     run_id_draw(server->run_id);
     server_parts_init(server);
-    server->signals = (struct loop_watch){
+    server->signals = (struct loop_source){
         .fd = options->signal_fd, .events = LOOP_READ, .ready = signal_ready, .arg = server};
     enum rc rc = databases_open(server, err);
     if (rc == RC_OK)
@@ -279,29 +290,20 @@ enum rc server_new(const struct server_options *options, struct server **ret_ser
         rc = tiles_start(server, err);
     if (rc == RC_OK) {
         part_start_up(server);
-        server->expire = expire_new(&(struct expire_options){.kv = &server->kv,
-                                                             .tasks = server->tasks,
-                                                             .enter = server__job_enter,
-                                                             .leave = server__job_leave,
-                                                             .safe = server__job_safe,
-                                                             .arg = server});
-        server->queue_lease =
-            queue_lease_new(&(struct queue_lease_options){.kv = &server->kv,
-                                                          .tiles = server->tiles,
-                                                          .tasks = server->tasks,
-                                                          .enter = server__job_enter,
-                                                          .leave = server__job_leave,
-                                                          .arg = server});
+        server->expire = expire_new(&(struct expire_options){
+            .kv = &server->kv, .tasks = server->tasks, .safe = server__sweep_safe, .arg = server});
+        server->queue_lease = queue_lease_new(&(struct queue_lease_options){
+            .kv = &server->kv, .tiles = server->tiles, .tasks = server->tasks});
         expire_active_set(server->expire, server->config->active_expire);
         loop_spin_set(server->loop, server->config->busy_poll);
-        server__listening_update(server);
+        server__waiting_update(server);
         config_listen(server->config, config_possible, config_changed, server);
         rc = loop_add(server->loop, &server->signals, err);
     }
     if (rc == RC_OK)
-        rc = server__listen(server, err);
-    if (rc == RC_OK && server->config->http_port != 0)
-        rc = http_open(server, &server->http, err);
+        rc = server__listen(server, options->ports, err);
+    if (rc == RC_OK && options->ports->http_fd >= 0)
+        rc = http_open(server, &options->ports->http_fd, &server->http, err);
     if (rc != RC_OK) {
         server_free(server);
         return rc;
@@ -328,8 +330,8 @@ void server_free(struct server *server)
     tiles_close(server->tiles);
     tasks_free(server->tasks);
     server__requests_done(server);
-    server__effects_held_done(server);
-    server__ears_done(server);
+    server__unsafe_effects_done(server);
+    server__waiters_done(server);
     effects_done(&server->effects);
     buf_done(&server->monitor_feed);
     server__out_spares_free(server, OUT_SPARES_MAX);
@@ -379,7 +381,7 @@ static void stats_sample(struct server *server, uint64_t now_ms)
 static void server_cron(struct server *server)
 {
     uint64_t now_ms = clock_unix_ms(server->clock);
-    server->kv.now_ms = now_ms;
+    server->now_ms = now_ms;
     if (server->pause_end_ms != 0 && now_ms >= server->pause_end_ms)
         server__pause_end(server);
     server__accept_cron(server);
@@ -391,7 +393,7 @@ static void server_cron(struct server *server)
         server->last_save_ms = now_ms;
     }
     server__conns_cron(server);
-    server__watch(server);
+    server__health(server);
 }
 
 /* What commands have asked the store for that cannot happen while a commit is open. */
@@ -405,12 +407,8 @@ static void asked_do(struct server *server)
     server->busy = true;
 }
 
-/* Waits for what comes, then a turn: commands, one journal frame, replies. */
-static enum rc server_turn(struct server *server, uint64_t timeout_ns, struct err *err)
+void server__turn(struct server *server)
 {
-    enum rc rc = loop_wait(server->loop, server->busy ? 0 : timeout_ns, err);
-    if (rc != RC_OK)
-        return rc;
     server->busy = false;
     if (tasks_turn(server->tasks))
         server->busy = true;
@@ -420,15 +418,27 @@ static enum rc server_turn(struct server *server, uint64_t timeout_ns, struct er
     fs_turn(server->fs);
     if (server->flush_asked || server->evict_asked)
         asked_do(server);
-    server__holds_look(server);
-    server__effects_held_look(server);
+    server__unsafe_look(server);
+    server__unsafe_effects_look(server);
     if (server->http)
         http_durable(server->http, store_durable_lsn(server->store));
     if (server->monitor_count > 0)
         monitor_deliver(server);
     server__conns_settle(server);
+    if (server__clients_over(server)) {
+        server__clients_obey(server);
+        server__conns_settle(server);
+    }
     server_cron(server);
-    return RC_OK;
+}
+
+/* Waits for what comes, then a turn. */
+static enum rc server_turn(struct server *server, uint64_t timeout_ns, struct err *err)
+{
+    enum rc rc = loop_wait(server->loop, server->busy ? 0 : timeout_ns, err);
+    if (rc == RC_OK)
+        server__turn(server);
+    return rc;
 }
 
 /* No new requests; those that are here are answered. */
@@ -438,7 +448,7 @@ static enum rc server_drain(struct server *server, struct err *err)
     server__listen_end(server);
     for (struct conn *conn = server->conns; conn; conn = conn->next) {
         server__conn_finish(conn); /* what was sent is run and answered */
-        if (conn->parked && server__request_blocked(conn->parked))
+        if (server__conn_blocked(conn))
             conn->broken = true; /* it would wait for ever */
     }
     while (clock_mono_ns(server->clock) < end_ns && server->signal_count < 2) {
@@ -452,12 +462,21 @@ static enum rc server_drain(struct server *server, struct err *err)
     return RC_OK;
 }
 
+/* Whether a step of stopping has taken long enough; what it leaves is done by the next start. */
+static bool stop_is_over(struct server *server, uint64_t begin_ns)
+{
+    struct err why;
+    bool failing = store_flush_failed(server->store, &why);
+    uint64_t ms_max = failing ? STOP_FAILING_MS_MAX : STOP_MS_MAX;
+    return clock_mono_ns(server->clock) - begin_ns >= ms_max * NS_A_MS || server->signal_count >= 2;
+}
+
 /* What is not persisted stays in the store: the next start goes on. */
 static enum rc server_tiles(struct server *server, struct err *err)
 {
-    uint64_t end_ns = clock_mono_ns(server->clock) + TILES_MS_MAX * NS_A_MS;
+    uint64_t begin_ns = clock_mono_ns(server->clock);
     while (!tiles_drained(server->tiles)) {
-        if (clock_mono_ns(server->clock) >= end_ns || server->signal_count >= 2) {
+        if (stop_is_over(server, begin_ns)) {
             log_warn("not all tiles were persisted; the next start goes on");
             return RC_OK;
         }
@@ -471,10 +490,10 @@ static enum rc server_tiles(struct server *server, struct err *err)
 /* What is flushed need not be read from the journal by the next start. */
 static enum rc server_flush(struct server *server, struct err *err)
 {
-    uint64_t end_ns = clock_mono_ns(server->clock) + FLUSH_MS_MAX * NS_A_MS;
+    uint64_t begin_ns = clock_mono_ns(server->clock);
     uint64_t segment = store_flush_ask(server->store);
     while (store_flush_mark(server->store) < segment) {
-        if (clock_mono_ns(server->clock) >= end_ns || server->signal_count >= 2) {
+        if (stop_is_over(server, begin_ns)) {
             log_warn("not everything was flushed; the next start reads it from the journal");
             return RC_OK;
         }

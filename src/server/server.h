@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /* server.h - the RESP server: sockets in, commands, replies out.
  *
  * A turn: read all ready sockets, run, one journal frame, reply. The commands of a connection run
@@ -9,18 +10,34 @@
 #pragma once
 
 #include "base/clock.h"
+#include "base/limits.h"
 #include "server/loop.h"
 #include "server/config.h"
 #include "store/store.h"
 
 struct server; /* defined in server/server_int.h */
 
+/* TCP sockets that have their address and do not listen yet. They are bound before a store is
+ * opened: a port that is taken ends the start before a data directory is made, and nobody connects
+ * to a server that is not there. The Unix socket comes later: its path belongs to whom the
+ * directory belongs. */
+struct ports {
+    int fd[LISTENERS_MAX];
+    size_t count;
+    int http_fd;   /* -1: none */
+    uint16_t port; /* of the first */
+};
+enum rc ports_bind(const struct config *config, struct ports *ret_ports, struct err *err) NODISCARD;
+void ports_close(struct ports *ports); /* those that no server has taken */
+
 struct server_options {
     struct loop *loop;
     struct store *store;
     const struct clock *clock;
     struct config *config; /* CONFIG SET changes it */
-    int signal_fd; /* a signalfd; SIGHUP opens the log again, any other signal ends server_run() */
+    struct ports *ports;   /* the server takes its sockets */
+    /* A signalfd; SIGHUP opens the log again, any other signal ends server_run(). -1: none. */
+    int signal_fd;
 };
 
 /* Listens. */

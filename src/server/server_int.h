@@ -1,10 +1,12 @@
+// SPDX-License-Identifier: Apache-2.0
 /* server_int.h - what the files of server/ share.
  *
  *   server.c    life, signals, the turn          listen.c    listening sockets
  *   conn.c      a connection: bytes in and out   batch.c     parsed commands, run in the turn
  *   request.c   a command that waits, as a task  dispatch.c  what a command may do, and its limits
  *   multi.c     MULTI, EXEC, WATCH               effects.c   what leaves when a commit is safe
- *   listen_keys.c  who wants to know of a key    pubsub.c    channels and patterns
+ *   key_waiters.c  who wants to know of a key    pubsub.c    channels and patterns
+ *   client_limits.c  how much a client may hold
  *
  * Threads: the executor. */
 #pragma once
@@ -30,6 +32,12 @@ enum {
     BATCH_CALLS_A_CONN = 16,
     BATCH_ARGS_MAX = 1024, /* held without an allocation */
     TURN_CALLS_MAX = 416,  /* noted; a batch more than a turn takes */
+    UNSAFE_MS_MAX = 3000,  /* replies wait for a journal that fails */
+};
+
+struct unsafe_since { /* mode always: the journal fails */
+    uint64_t mono_ns; /* 0: it does not */
+    size_t closed_count;
 };
 
 /* ---- effects: what a command does besides rows and its reply ---- */
@@ -39,23 +47,21 @@ struct effects {
     struct buf buf;
 };
 
-/* ---- listening for changes of keys ---- */
+/* ---- waiting for changes of keys ---- */
 
-struct key_ear;
-enum ear_kind { EAR_WATCH, EAR_BLOCK };
-enum { EAR_KINDS = 2 };
-struct key_listener { /* one client's interest in one key; embedded or allocated by its owner */
-    struct key_ear *ear;
-    enum ear_kind kind;
-    /* EAR_WATCH: in which database; the key was there, or had expired, when it began */
-    uint32_t index;
+struct waited_key;
+enum waiter_kind { WAITER_WATCH, WAITER_BLOCK };
+enum { WAITER_KINDS = 2 };
+struct key_waiter { /* one client's interest in one key; embedded or allocated by its owner */
+    struct waited_key *waited;
+    enum waiter_kind kind;
+    /* WAITER_WATCH: the key was there when it began; one whose time is over has been there since */
     bool existed, was_dead;
-    bool swapped;                     /* SWAPDB has put another namespace there since */
-    bool *touched;                    /* EAR_WATCH: set when the key changes */
-    unsigned wants;                   /* EAR_BLOCK: the type, as KV_EVENT_LIST */
-    void *owner;                      /* struct conn (WATCH) or struct request */
-    struct key_listener *prev, *next; /* of the same key, in order of arrival */
-    struct key_listener *owner_next;  /* of the same owner */
+    bool *touched;                  /* WAITER_WATCH: set when the key changes */
+    unsigned wants;                 /* WAITER_BLOCK: the type, as KV_EVENT_LIST */
+    void *owner;                    /* struct conn (WATCH) or struct request */
+    struct key_waiter *prev, *next; /* of the same key, in order of arrival */
+    struct key_waiter *owner_next;  /* of the same owner */
 };
 
 /* ---- MULTI ---- */
@@ -70,10 +76,12 @@ struct multi {
     bool refused; /* a command could not be queued: EXEC answers EXECABORT */
     struct queued *queued;
     size_t count, cap;
-    size_t bytes;
+    size_t bytes;   /* of what is queued */
+    unsigned flags; /* of all queued commands; CMD_DELETES unless one of them writes more */
     /* WATCH */
-    struct key_listener *watching; /* by owner_next */
-    bool touched;                  /* a watched key has changed */
+    struct key_waiter *watching; /* by owner_next */
+    size_t watching_bytes;
+    bool touched; /* a watched key has changed */
 };
 
 /* ---- pub/sub: what a client is subscribed to ---- */
@@ -84,11 +92,12 @@ struct subscription;
 struct subs {
     struct subscription *first; /* of the client */
     size_t count[SUB_KINDS];
+    size_t bytes;
 };
 
 /* ---- connections ---- */
 
-struct hold { /* replies from `start` on leave when the LSN is durable */
+struct unsafe { /* replies from `start` on leave when the LSN is durable */
     uint64_t lsn;
     uint64_t start;
 };
@@ -104,21 +113,22 @@ enum reply_mode { REPLY_ON, REPLY_OFF, REPLY_SKIP_NEXT, REPLY_SKIP };
  *       out_base is that of out.buf.ptr[0]. */
 struct conn {
     struct server *server;
-    struct loop_watch watch;
+    struct loop_source source;
     struct resp_parser parser;
     struct buf in;
     struct resp_out out;
     uint64_t out_base;
-    size_t out_sent; /* of out.buf */
-    struct hold *hold;
-    size_t hold_count, hold_cap;
-    struct conn *held_prev, *held_next; /* of those with held replies */
+    size_t out_sent;     /* of out.buf */
+    size_t out_released; /* of out.buf: pages that were sent, and given back to the system */
+    struct unsafe *unsafe;
+    size_t unsafe_count, unsafe_cap;
+    struct conn *unsafe_prev, *unsafe_next; /* of those with unsafe replies */
     struct request *parked;
     struct ns *ns;
     struct multi multi;
     struct subs subs;
     size_t batch_calls;  /* in the batch and not run */
-    bool held_back;      /* it has input, and does not take its replies */
+    bool throttled;      /* it has input, and does not take its replies */
     bool parsed;         /* the parser holds a whole command that found no place in the batch */
     uint64_t turn;       /* in which it last ran a command */
     uint64_t turn_start; /* where that turn's replies begin */
@@ -128,7 +138,7 @@ struct conn {
     bool quit;           /* nothing more is read or run; closed when everything is sent */
     bool broken;         /* nothing more is sent; closed at the next chance */
     bool authed;
-    bool no_evict, monitor, paused;
+    bool no_evict, monitor;
     enum reply_mode reply_mode;
     struct conn *queued_next, *touched_next;
     struct conn *prev, *next;
@@ -136,10 +146,13 @@ struct conn {
     uint64_t id;
     uint64_t start_ms, last_ms;
     const struct cmd *last_cmd;
-    struct bytes name; /* owned */
+    struct bytes name, lib_name, lib_ver; /* owned */
     char peer[80], local[80];
     bool is_unix;
     uint64_t soft_since_ms; /* over its soft output limit since; 0: not */
+    size_t counted_bytes;   /* what the server's clients_bytes has of it */
+    size_t call_start;      /* of the command that runs, in the input */
+    size_t out_peak;        /* the most that waited lately */
 };
 
 struct call { /* a parsed command of a connection */
@@ -154,21 +167,27 @@ struct request { /* a command that waits */
     struct task task;
     struct conn *conn;
     const struct cmd *cmd;
-    struct bytes *argv; /* owned, with the bytes */
+    struct bytes *argv; /* owned, with the bytes, of which there are argv_bytes */
     size_t argc;
+    size_t argv_bytes;
+    struct buf in; /* what the arguments point into if they were not copied */
     struct resp_out reply;
-    struct key_listener *listening; /* of a command that blocks, or builds; by owner_next */
-    struct bytes turn_key;          /* whose turn it has; during a run */
+    struct key_waiter *listening; /* of a command that blocks, or builds; by owner_next */
+    struct bytes serving_key;     /* the key that serves it; during a run */
     void (*give_up)(struct resp_out *reply);
     struct bytes *ahead; /* keys of the commands behind it; owned, with the bytes. NULL: none */
     size_t ahead_count;
+    bool paused;                 /* CLIENT PAUSE holds it */
     bool blocked;                /* it waits for keys, or for a time: cmd_block() */
+    bool counted;                /* when it began to: what comes later adds to that call */
     bool unblocked;              /* by CLIENT UNBLOCK */
     bool unblock_error;          /* CLIENT UNBLOCK ... ERROR */
+    uint64_t run_ns;             /* of all slices of a reply */
     unsigned step;               /* of a command that waits several times */
     struct land_waiter land;     /* for a lift, or a lander's pass */
     struct tile_waiter tile;     /* for shards */
-    struct request_aside *aside; /* of a command that may build something large; NULL: of others */
+    struct request_build *build; /* of a command that may build something large; NULL: of others */
+    struct cmd_long *slow;       /* of one whose reply is written in slices; NULL: of others */
     void *state;                 /* of a command that goes on in many commits; NULL: none */
     void (*state_free)(void *state);
 };
@@ -184,9 +203,15 @@ struct cmd_stats {
     uint64_t calls, usec, rejected, failed;
 };
 
-struct server_watch { /* what was last said about the store's health */
+enum { HEALTH_FILES_MAX = 16, HEALTH_NAME_BYTES = 32 };
+struct server_health { /* what was last said about the store's health */
     uint64_t next_ns;
-    bool read_only, disk_low, flush_failing, sweep_failing;
+    bool read_only, disk_low, flush_failing, sweep_failing, packer_failing, engine_closed;
+    uint64_t engine_reopen_count;
+    uint64_t load_failed_count;
+    char damaged[HEALTH_FILES_MAX]
+                [HEALTH_NAME_BYTES]; /* files that reads have failed in, and told */
+    size_t damaged_count;
 };
 
 struct slowlog;
@@ -207,22 +232,25 @@ struct server {
     struct tiles *tiles;
     struct queue_lease *queue_lease;
     struct cmd_table *cmds;
-    struct loop_watch listener[LISTENERS_MAX];
+    struct loop_source listener[LISTENERS_MAX];
     size_t listener_count;
     uint64_t accept_again_ns; /* until then nobody is accepted; 0: everybody is */
     bool accept_failing;      /* and it was logged */
-    struct loop_watch signals;
+    struct loop_source signals;
     uint16_t port;
     uint64_t start_ms;
     char run_id[41]; /* of this process, as Redis has one */
     struct conn *conns;
     size_t conn_count;
     size_t conn_count_max;
+    uint64_t clients_bytes;     /* what all connections hold, as they were last counted */
+    uint64_t clients_bytes_max; /* maxmemory-clients */
     uint64_t next_conn_id;
     struct conn *queued_first, *queued_last; /* with input to look at */
     struct conn *touched;                    /* with output to look at */
-    struct conn *held;                       /* with replies held back */
+    struct conn *unsafe;                     /* with replies that are not safe yet */
     uint64_t durable_seen_lsn;
+    struct unsafe_since unsafe_since;
     struct buf out_spare[OUT_SPARES_MAX]; /* empty, of connections that have sent large replies */
     size_t out_spare_count;
     struct request *spare; /* kept for the next ones; linked by task.next */
@@ -237,13 +265,10 @@ struct server {
     uint64_t turn;
     struct turn_call *turn_call;
     size_t turn_call_count;
-    struct effects effects;  /* of the turn's commands and jobs, in the order of commits */
-    size_t job_effects_from; /* where those of the sweep's step begin */
-    bool collecting;         /* a command or a job runs: what it tells is kept */
-    struct held_effects *held_effects, **held_effects_tail; /* durability always */
-    struct table ears;                                      /* keys somebody listens for */
+    struct effects effects; /* of the turn's runs, in the order of commits */
+    struct unsafe_effects *unsafe_effects, **unsafe_effects_tail; /* durability always */
+    struct table waited_keys;                                     /* keys somebody listens for */
     size_t watch_count, block_count;
-    struct aside aside_asked; /* of a command that is not a request yet: see cmd_aside() */
     uint64_t ready_seq;
     bool woken;      /* blocked commands that run before the next one */
     unsigned notify; /* mask of keyspace events; 0: none */
@@ -256,6 +281,7 @@ struct server {
     struct cmd_stats *cmd_stats; /* by row of commands.def */
     struct clock_steps steps;
     uint64_t now_ns;        /* of the last step */
+    uint64_t now_ms;        /* of the turn; commands that run directly see it */
     uint64_t conns_cron_ms; /* when clients were last looked at */
     uint64_t pause_end_ms;
     uint64_t web_warned_ms; /* when it was last told that a browser had tried */
@@ -265,10 +291,13 @@ struct server {
     uint64_t flush_segment;        /* what the last one asked for waits for */
     uint64_t flush_mark_seen, last_save_ms;
     unsigned signal_count;
-    struct server_watch watch;
+    struct server_health health;
     struct {
         uint64_t connection_count, rejected_count, command_count, error_count;
         uint64_t input_bytes, output_bytes, pubsub_messages;
+        /* clients that were closed */
+        uint64_t output_limit_count, query_limit_count, evicted_client_count;
+        uint64_t long_slice_count, long_again_count; /* of long replies; those that began again */
         uint64_t blocked_runs; /* of commands that had blocked, to see whether they can go on */
         uint64_t read_count, send_count; /* calls that moved bytes */
         uint64_t ops_sampled_count, ops_sampled_ms, ops_per_s;
@@ -278,30 +307,60 @@ struct server {
 };
 
 /* conn.c */
-void server__conn_new(struct server *server, int fd, bool is_unix); /* takes the descriptor */
-void server__conn_close(struct conn *conn);                         /* and frees it */
+/* Takes the descriptor. -1: there is none, and nothing is read or sent. Whoever made the connection
+ * puts requests into conn->in, calls server__conn_queue(), and takes server__conn_out(). */
+void server__conn_new(struct server *server, int fd, bool is_unix);
+void server__conn_close(struct conn *conn); /* and frees it */
+/* Between commands: it is closed after the turn; until then it takes nothing that others could
+ * have. What has ended has happened, and its events leave. */
+void server__conn_end(struct conn *conn);
 /* Closes it after the replies so far; commands behind this one do not run. */
 void server__conn_quit(struct conn *conn);
 /* The server ends: everything the client has sent is taken, and nothing after that. */
 void server__conn_finish(struct conn *conn);
+/* The input goes to who waits with arguments of so many bytes in it: they need not be copied.
+ * False: they are not most of it, or others of the batch point into it. */
+bool server__conn_in_take(struct conn *conn, size_t arg_bytes, struct buf *ret_in) NODISCARD;
 void server__conn_touch(struct conn *conn); /* its output is looked at after the turn */
 void server__conn_queue(struct conn *conn); /* its input is looked at in the turn */
 void server__conns_settle(struct server *server);
 void server__conns_cron(struct server *server); /* idle timeouts, output limits */
+/* Replies that may leave now, and that so many bytes of them have left. */
+struct bytes server__conn_out(const struct conn *conn);
+void server__conn_out_sent(struct conn *conn, size_t bytes);
 uint64_t server__conn_out_end(const struct conn *conn);
 /* A reply is about to be written: with a spare buffer, if there is one and the connection has none.
  */
 void server__conn_out_ready(struct conn *conn);
 void server__out_spares_free(struct server *server, size_t count); /* up to so many */
 /* Replies from `start` on are not sent before the LSN is durable. */
-void server__conn_hold(struct conn *conn, uint64_t lsn, uint64_t start);
-void server__holds_look(struct server *server); /* sends what has become durable */
+void server__conn_unsafe(struct conn *conn, uint64_t lsn, uint64_t start);
+void server__unsafe_look(struct server *server); /* sends what has become durable */
 /* CLIENT REPLY: whether the reply of this command is for the client; once a command. */
 bool server__reply_is_wanted(struct conn *conn, const struct cmd *cmd);
 /* An error reply of our own. */
 void server__conn_error(struct conn *conn, const char *prefix, const char *text);
 /* Writes a push or a message; output limits of subscribers apply. */
 void server__conn_push(struct conn *conn, struct bytes bytes);
+
+/* client_limits.c */
+/* How many bytes more may wait for the client: the bound of its next reply. */
+size_t server__conn_out_room(const struct conn *conn);
+/* What waits is over client-output-buffer-limit, or has been over the soft one for too long. */
+bool server__conn_out_over(struct conn *conn);
+/* Closes it for so many bytes of replies: counted and logged. */
+void server__conn_out_end_over(struct conn *conn, size_t bytes);
+size_t server__conn_bytes(const struct conn *conn); /* everything it holds */
+size_t server__multi_bytes(const struct multi *multi);
+/* What it holds has changed. */
+void server__conn_count(struct conn *conn);
+/* Between commands: the clients that hold the most are closed until all of them together are within
+ * maxmemory-clients. */
+void server__clients_obey(struct server *server);
+static inline bool server__clients_over(const struct server *server)
+{
+    return UNLIKELY(server->clients_bytes > server->clients_bytes_max);
+}
 
 /* batch.c */
 bool server__clients(void *server, bool room);
@@ -310,79 +369,117 @@ void server__turn_end(void *server, enum rc rc, const struct err *err);
 /* dispatch.c */
 /* Everything between a parsed command and its handler: limits, AUTH, MULTI, pauses. */
 enum rc server__dispatch(struct cmd_ctx *ctx) NODISCARD;
-void server__call_stats(struct server *server, const struct cmd *cmd, uint64_t usec, enum rc rc);
+/* The flags of a command; EXEC reads, writes and deletes as what is queued does. */
+unsigned server__call_flags(const struct conn *conn, const struct cmd *cmd);
+
+/* execute.c */
+/* Runs a command in the commit that is open, with ctx->run begun: RC_COLD, RC_WAIT, or how it
+ * ended. The caller commits or undoes, ends the run, and notes it. */
+enum rc server__execute(struct cmd_ctx *ctx) NODISCARD;
+/* The command of ctx has run to an end: statistics and the slow log. */
+void server__call_note(const struct cmd_ctx *ctx, uint64_t usec, enum rc rc);
+/* A call has been run; `more`: a part of one that is counted already. */
+void server__call_stats(struct server *server, const struct cmd *cmd, bool more, uint64_t usec,
+                        enum rc rc);
+/* The error as a reply; who writes it for good counts it. */
+void RARE server__error_add(struct resp_out *reply, enum rc rc, const struct err *err);
 void server_stats_reset(struct server *server);
 
 /* request.c */
-/* False: no memory; nothing happened. */
-bool server__request_park(struct conn *conn, const struct call *call) NODISCARD;
-/* These keys will be needed by the commands behind it: they are loaded along with its own. */
-void server__request_ahead(struct request *request, const struct bytes *key, size_t count);
+/* A command of the batch has to wait: rc RC_COLD: for what its run, which was taken back, has found
+ * cold; RC_WAIT: it runs again, as a request. `ahead`: keys that commands behind it will need,
+ * which are loaded along with its own. False: no memory; nothing happened. */
+bool server__request_park(const struct call *call, enum rc rc, const struct bytes *ahead,
+                          size_t ahead_count) NODISCARD;
 void server__request_cancel(struct request *request); /* and frees it */
 void server__request_free(struct request *request);
 void server__requests_done(struct server *server); /* those kept for later */
 /* Arguments and their bytes in one allocation. NULL: no memory. */
 struct bytes *server__args_copy(const struct bytes *argv, size_t argc);
+size_t server__args_bytes(const struct bytes *argv, size_t argc); /* of such a copy */
 /* CLIENT UNBLOCK; false: it does not wait for keys. */
 bool server__request_unblock(struct request *request, bool error);
-bool server__request_blocked(const struct request *request);
-/* It waits for keys, or goes on in many commits: it may take for ever. */
+/* As Redis counts it: a command of the client waits for keys, or for the end of a pause. */
+bool server__conn_blocked(const struct conn *conn);
+/* It waits for keys or for a pause's end, or goes on in many commits: it may take for ever. */
 bool server__request_is_long(const struct request *request);
 /* Those who wait for the end of a CLIENT PAUSE run. */
 void server__pause_end(struct server *server);
 
 /* server.c */
+/* Commands, one journal frame, replies; whoever calls it has waited for what comes. */
+void server__turn(struct server *server);
 void server__sweep_set(struct server *server); /* whether keys expire by themselves just now */
 
-/* request_aside.c */
-void server__request_aside_free(struct request_aside *aside); /* NULL is allowed */
+/* request_build.c */
+void server__request_build_free(struct request_build *build); /* NULL is allowed */
+/* From now on *touched is set when a key of the command changes, or its database is emptied or
+ * swapped; but for the argument `target_arg`. 0: for all keys. */
+enum rc server__request_watch(struct request *request, size_t target_arg, bool *touched,
+                              struct err *err) NODISCARD;
+
+/* request_long.c */
+void server__request_long_free(struct cmd_long *slow); /* NULL is allowed */
+/* Before every run: the reply is empty; what slices have written is kept for the next one. */
+void server__request_reply_begin(struct request *request);
+/* A turn was taken back: replies in slices may have read what has not happened. */
+void server__requests_touch(struct server *server);
 
 /* effects.c */
 void effects_init(struct effects *effects);
 void effects_done(struct effects *effects);
 /* The hooks of struct kv_hooks. */
-void server__key_changed(void *server, struct ns *ns, struct bytes key, enum kv_event kind,
+void server__run_end(void *server, const struct run *run, enum rc rc);
+void server__key_changed(void *server, const struct run *run, struct bytes key, enum kv_event kind,
                          const char *event, bool exists);
 void server__ns_flushed(void *server, struct ns *ns, bool swapped);
+/* SWAPDB: what a watched key becomes. It lives, its time is over, or (neither) it is not there. */
+void server__key_swapped(struct server *server, struct ns *ns, struct bytes key, bool exists,
+                         bool dead);
 /* PUBLISH from a command: leaves with its commit. */
 void server__publish_later(struct server *server, enum sub_kind kind, struct bytes channel,
                            struct bytes message);
-/* The command ended well: watchers and blocked clients hear of what was collected from `from`. */
+/* A run ended well: watchers and blocked clients hear of what was collected from `from`. */
 void server__effects_touch(struct server *server, size_t from);
 /* The commit is safe: messages leave, and the list is emptied. */
 void server__effects_deliver(struct server *server, struct effects *effects);
 /* Those of the turn's direct calls, at once (lsn 0) or when the LSN is durable. */
 void server__effects_leave(struct server *server, uint64_t lsn);
-void server__effects_held_look(struct server *server);
-void server__effects_held_done(struct server *server);
-/* Around the attempts of a job that changes keys, as struct expire_options wants it. */
-void server__job_enter(void *server);
-void server__job_leave(void *server, enum rc rc);
-void server__job_safe(void *server, enum rc rc);
-void server__listening_update(struct server *server); /* kv.listening follows who is interested */
+void server__unsafe_effects_look(struct server *server);
+void server__unsafe_effects_done(struct server *server);
+void server__sweep_safe(void *server, enum rc rc);  /* expire_options.safe */
+void server__packer_safe(void *server, enum rc rc); /* part_options.safe */
+void server__waiting_update(struct server *server); /* kv.listening follows who is interested */
 
-/* listen_keys.c */
-void server__ears_init(struct server *server);
-void server__ears_done(struct server *server);
-/* RC_NOMEM. The listener belongs to its owner's list from here on. */
-enum rc server__ear_add(struct server *server, struct ns *ns, struct bytes key, enum ear_kind kind,
-                        void *owner, struct key_listener **list, struct err *err) NODISCARD;
-void server__ears_free(struct server *server, struct key_listener **list);
-bool server__ear_has(struct server *server, enum ear_kind kind, const void *owner, struct ns *ns,
-                     struct bytes key);
-void server__ear_touch(struct server *server, struct ns *ns, struct bytes key, enum kv_event class,
-                       bool exists);
-void server__ear_touch_ns(struct server *server, struct ns *ns, bool swapped);
+/* key_waiters.c */
+void server__waiters_init(struct server *server);
+void server__waiters_done(struct server *server);
+/* RC_NOMEM. The waiter belongs to its owner's list from here on. */
+enum rc server__waiter_add(struct server *server, struct ns *ns, struct bytes key,
+                           enum waiter_kind kind, void *owner, struct key_waiter **list,
+                           struct err *err) NODISCARD;
+void server__waiters_free(struct server *server, struct key_waiter **list);
+bool server__waiter_has(struct server *server, enum waiter_kind kind, const void *owner,
+                        struct ns *ns, struct bytes key);
+void server__waiters_touch(struct server *server, struct ns *ns, struct bytes key,
+                           enum kv_event class, bool exists);
+void server__waiters_touch_ns(struct server *server, struct ns *ns, bool swapped);
+void server__waiters_swap(struct server *server, struct ns *ns, struct bytes key, bool exists,
+                          bool dead);
+/* Before SWAPDB: looks what watched keys of the two databases will be, and notes it as effects.
+ * RC_COLD. */
+enum rc server__waiters_look(struct server *server, const struct run *run, struct ns *one,
+                             struct ns *other, struct err *err) NODISCARD;
 /* Changes were taken back: who blocks looks again whether there is something. */
-void server__ears_wake(struct server *server);
+void server__waiters_wake(struct server *server);
 /* It has run and found nothing: the turns it has go to the next. True: one came back at once, and
  * it has to run again. */
-bool server__turns_pass(struct server *server, const struct key_listener *list);
+bool server__serving_pass(struct server *server, const struct key_waiter *list);
 /* The key whose turn it has, of several the one that was filled first. False: none. */
-bool server__turn_key(const struct key_listener *list, struct bytes *ret_key);
-bool server__turn_is_others(struct server *server, const struct request *request, struct ns *ns,
-                            struct bytes key);
-struct bytes server__ear_key(const struct key_listener *listener, struct ns **ret_ns);
+bool server__serving_key(const struct key_waiter *list, struct bytes *ret_key);
+bool server__serving_is_others(struct server *server, const struct request *request, struct ns *ns,
+                               struct bytes key);
+struct bytes server__waiter_key(const struct key_waiter *waiter, struct ns **ret_ns);
 
 /* multi.c */
 void server__multi_end(struct conn *conn);  /* the queue and WATCH are forgotten */
@@ -407,22 +504,25 @@ enum rc server__cmd_run(struct cmd_ctx *ctx) NODISCARD;
 
 /* cmd/cmd_connection.c */
 enum rc server__client_name_set(struct cmd_ctx *ctx, struct bytes name) NODISCARD;
+/* A word without spaces that CLIENT LIST shows; `what` begins the text of the error. */
+enum rc server__client_word_set(struct cmd_ctx *ctx, const char *what, struct bytes word,
+                                struct bytes *to) NODISCARD;
 
 /* slowlog.c */
 struct slowlog *slowlog_new(void);
 void slowlog_free(struct slowlog *slowlog);
-void slowlog_note(struct server *server, const struct conn *conn, const struct bytes *argv,
-                  size_t argc, uint64_t usec);
+void RARE slowlog_note(struct server *server, const struct conn *conn, const struct bytes *argv,
+                       size_t argc, uint64_t usec);
 
 /* monitor.c */
 void monitor_feed(struct server *server, const struct conn *conn, const struct bytes *argv,
                   size_t argc);
 void monitor_deliver(struct server *server);
 
-/* watch.c: once a second, says in the log what has become wrong with the store, or right again. */
-void server__watch(struct server *server);
+/* health.c: once a second, says in the log what has become wrong with the store, or right again. */
+void server__health(struct server *server);
 /* listen.c */
-enum rc server__listen(struct server *server, struct err *err) NODISCARD;
+enum rc server__listen(struct server *server, struct ports *ports, struct err *err) NODISCARD;
 void server__listen_end(struct server *server);
 /* Accepting stops when there are no descriptors: until a connection was closed, or for a moment. */
 void server__accept_again(struct server *server);

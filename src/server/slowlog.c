@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /* slowlog.c - the commands that took longest to run, newest first. */
 #include "server/server_int.h"
 
@@ -94,7 +95,7 @@ void slowlog_note(struct server *server, const struct conn *conn, const struct b
         return;
     }
     slow->id = log->next_id++;
-    slow->unix_s = server->kv.now_ms / 1000;
+    slow->unix_s = server->now_ms / 1000;
     slow->usec = usec;
     slow->name = slow->argv[slow->argc];
     memcpy(slow->peer, conn->peer, sizeof slow->peer);
@@ -112,10 +113,7 @@ enum rc cmd_slowlog_get(struct cmd_ctx *ctx)
     const struct slowlog *log = ctx->server->slowlog;
     int64_t count = 10;
     if (ctx->argc > 3)
-        return err_set(ctx->err, RC_INVALID,
-                       "unknown subcommand or wrong number of arguments for '%.*s'. Try SLOWLOG "
-                       "HELP.",
-                       (int)ctx->argv[1].len, (const char *)ctx->argv[1].ptr);
+        return cmd_sub_arity_error(ctx);
     if (ctx->argc == 3) {
         enum rc rc = cmd_int_range(ctx, 2, -1, INT64_MAX,
                                    "count should be greater than or equal to -1", &count);

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+/* block.c - packed rows in one piece of memory: searched, changed, split, merged. */
 #include "store/block.h"
 
 #include "base/codec.h"

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /* block.h - packed sorted rows of one group: the unit of residency in the hot tier.
  *
  *   OFFSET  SIZE  WHAT (in memory only)

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+/* catalog.c - reads and writes the TERRACE file. */
 #include "store/catalog.h"
 
 #include <inttypes.h>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /* catalog.h - the file that says what a directory is: format, uuid, incarnation, spaces, prefixes.
  *
  * `<dir>/TERRACE`, text, one fact a line, replaced as a whole:
@@ -9,7 +10,8 @@
  *   prefix <space> <hex digits, or - for the empty one>
  *   crc <8 hex digits, CRC32C of all lines before>
  *
- * Ownership: catalog_done() frees. Threads: one owner. */
+ * Ownership: catalog_done() frees.
+ * Threads: one owner. */
 #pragma once
 
 #include "base/file.h"

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+/* engine.c - what all engines share: the list of them, and the check of a unit's order. */
 #include "store/engine.h"
 
 #include <string.h>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /* engine.h - what an ordered engine must do for the store: the lower waist.
  *
  * An engine holds one ordered map from bytes to bytes. It is written by one thread (the flusher) in
@@ -48,7 +49,9 @@ struct engine_pressure {
     uint64_t l0_file_count; /* that lie over one another: what a read may have to look into */
     uint64_t debt_bytes;    /* compaction still to be done */
     bool compacting;
-    bool failed; /* had an error in the background and does not compact: only a new open helps */
+    uint64_t error_count; /* compactions that failed since it was opened */
+    bool failed;          /* had an error in the background and does not compact: reopen() helps */
+    bool closed; /* a reopen() failed: nothing can be read or written until another succeeds */
 };
 
 struct engine_stats {
@@ -57,6 +60,7 @@ struct engine_stats {
     uint64_t cache_bytes;
     uint64_t index_bytes; /* memory held outside the cache */
     uint64_t unit_count;  /* applied since open */
+    uint64_t back_count;  /* openings that went back by a unit that had failed */
 };
 
 struct engine_ops {
@@ -114,6 +118,22 @@ struct engine_ops {
     void (*stats)(struct engine *engine, struct engine_stats *ret_stats);
     /* A consistent copy in `dir` (which must not exist), by links where possible. */
     enum rc (*checkpoint)(struct engine *engine, const char *dir, struct err *err);
+    /* The writer's, with no unit open: closes everything and opens it again. That ends an error
+     * which the engine had in the background and keeps. Reads under way end first; those that
+     * come meanwhile wait, but ENGINE_TIER_MEMORY never does. Views and iterators from before
+     * answer RC_IO from now on and are only good for closing. Afterwards the engine holds what is
+     * on its disk: a unit whose apply failed may be there or not.
+     * An error leaves it as it was where its files could not be written anyhow, for want of disk
+     * mostly. Otherwise it is `closed` then, and every call that can fail answers RC_IO. May be
+     * NULL: this engine keeps no errors. */
+    enum rc (*reopen)(struct engine *engine, struct err *err);
+    /* Reads everything that is stored and tells of each file that is damaged; RC_OK although some
+     * are. May be NULL: there is nothing that could be. */
+    enum rc (*verify)(struct engine *engine, void (*fn)(void *arg, const char *text), void *arg,
+                      struct err *err);
+    /* The disk is full: begins, in the background, what frees the room of deleted rows. Called
+     * again and again. False: there is nothing to do. May be NULL: it never has. */
+    bool (*shrink)(struct engine *engine);
     /* Compacts until there is nothing to do; for bench and operations. */
     enum rc (*settle)(struct engine *engine, struct err *err);
 };

@@ -1,8 +1,10 @@
+// SPDX-License-Identifier: Apache-2.0
 /* engine_int.h - what the engines share: the checks of a unit's calls.
  *
  * Every engine answers a caller's mistake alike, before any of its own state is touched.
  *
- * Ownership: the caller owns the struct; keys are copied. Threads: one owner. */
+ * Ownership: the caller owns the struct; keys are copied.
+ * Threads: one owner. */
 #pragma once
 
 #include "store/engine.h"

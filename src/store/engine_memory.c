@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+/* engine_memory.c - an engine in memory that fails, stalls and forgets on demand. */
 #include "store/engine_memory.h"
 
 #include <pthread.h>
@@ -20,7 +22,7 @@
  *   (3) A row whose newest version is a delete and which no pin sees may be removed, and `removals`
  *       then changes: nobody follows a pointer to a row kept from before. */
 
-enum { HEIGHT_MAX = 20, OP_COUNT = ENGINE_MEMORY_CHECKPOINT + 1, SWEEP_ROWS_MIN = 64 };
+enum { HEIGHT_MAX = 20, OP_COUNT = ENGINE_MEMORY_REOPEN + 1, SWEEP_ROWS_MIN = 64 };
 
 struct version {
     struct version *older;
@@ -43,6 +45,7 @@ struct pin {
     struct pin *next;
     struct pin **prev; /* what points to this one */
     uint64_t number;
+    uint64_t epoch; /* of the engine when it was made */
 };
 
 struct disk { /* what one directory holds */
@@ -51,6 +54,8 @@ struct disk { /* what one directory holds */
     bool is_open;
     struct row *head; /* HEIGHT_MAX high, no key */
     struct pin *pins;
+    struct pin shown; /* while `hides`: what reads see; what is newer shows after a reopen */
+    bool hides;
     struct rand rand;
     uint64_t number; /* of the last unit */
     uint64_t live_count;
@@ -70,6 +75,7 @@ struct engine_memory {
     pthread_cond_t gate_opened;
     bool gate_closed;
     bool cold;
+    bool broken; /* until a reopen */
     struct engine_pressure pressure;
     struct fault fault[OP_COUNT];
     uint64_t op_count[OP_COUNT];
@@ -82,6 +88,8 @@ struct memory_engine {
     struct disk *disk;
     bool read_only;
     bool unit_is_open;
+    bool closed;    /* a reopen failed */
+    uint64_t epoch; /* reopens: a view or iterator of an older one is over */
     uint64_t unit_count;
 };
 
@@ -413,6 +421,13 @@ uint64_t engine_memory_row_count(struct engine_memory *memory)
     return count;
 }
 
+void engine_memory_break(struct engine_memory *memory)
+{
+    pthread_mutex_lock(&memory->lock);
+    memory->broken = true;
+    pthread_mutex_unlock(&memory->lock);
+}
+
 static void gate_wait(struct engine_memory *memory)
 {
     while (memory->gate_closed)
@@ -449,6 +464,33 @@ static struct memory_engine *memory_of(struct engine *engine)
     return (struct memory_engine *)engine;
 }
 
+static void pin_add(struct memory_engine *engine, struct pin *pin, const struct engine_view *view);
+static void pin_drop(struct pin *pin);
+
+/* op_begin() of an engine that may be closed, for a view that may be from before it was opened. */
+static enum rc use_begin(const struct memory_engine *self, enum engine_memory_op op,
+                         const struct pin *pin, struct err *err)
+{
+    enum rc rc = op_begin(self->memory, op, err);
+    if (rc == RC_OK && self->closed)
+        return err_set(err, RC_IO, "the engine is closed");
+    if (rc == RC_OK && pin && pin->epoch != self->epoch)
+        return err_set(err, RC_IO, "the engine was opened again");
+    return rc;
+}
+
+static const struct pin *view_pin(const struct engine_view *view)
+{
+    return view ? &((const struct memory_view *)view)->pin : NULL;
+}
+
+static void disk_show_all(struct disk *disk)
+{
+    if (disk->hides)
+        pin_drop(&disk->shown);
+    disk->hides = false;
+}
+
 static enum rc memory_open(const struct engine_options *options, struct engine **ret_engine,
                            struct err *err)
 {
@@ -479,6 +521,7 @@ static enum rc memory_open(const struct engine_options *options, struct engine *
     engine->memory = memory;
     engine->disk = disk;
     engine->read_only = options->read_only;
+    memory->broken = false;
     *ret_engine = &engine->engine;
 out:
     pthread_mutex_unlock(&memory->lock);
@@ -491,6 +534,7 @@ static void memory_close(struct engine *engine)
     if (!self)
         return;
     pthread_mutex_lock(&self->memory->lock);
+    disk_show_all(self->disk);
     ASSERT(!self->disk->pins);
     ASSERT(!self->unit_is_open);
     self->disk->is_open = false;
@@ -498,9 +542,19 @@ static void memory_close(struct engine *engine)
     mem_free(self);
 }
 
-static void pin_add(struct disk *disk, struct pin *pin, const struct engine_view *view)
+/* The number of the last unit that a read sees. */
+static uint64_t number_seen(const struct disk *disk, const struct engine_view *view)
 {
-    pin->number = view ? ((const struct memory_view *)view)->pin.number : disk->number;
+    if (view)
+        return view_pin(view)->number;
+    return disk->hides ? disk->shown.number : disk->number;
+}
+
+static void pin_add(struct memory_engine *engine, struct pin *pin, const struct engine_view *view)
+{
+    struct disk *disk = engine->disk;
+    pin->epoch = engine->epoch;
+    pin->number = number_seen(disk, view);
     pin->next = disk->pins;
     pin->prev = &disk->pins;
     if (pin->next)
@@ -524,7 +578,7 @@ static enum rc memory_get(struct engine *engine, const struct engine_view *view,
     pthread_mutex_lock(&memory->lock);
     if (tier == ENGINE_TIER_ALL)
         gate_wait(memory);
-    enum rc rc = op_begin(memory, ENGINE_MEMORY_GET, err);
+    enum rc rc = use_begin(self, ENGINE_MEMORY_GET, view_pin(view), err);
     if (rc != RC_OK)
         goto out;
     if (tier == ENGINE_TIER_MEMORY && memory->cold) {
@@ -532,7 +586,7 @@ static enum rc memory_get(struct engine *engine, const struct engine_view *view,
         goto out;
     }
     struct row *row = disk_seek(self->disk, key, NULL);
-    uint64_t number = view ? ((const struct memory_view *)view)->pin.number : self->disk->number;
+    uint64_t number = number_seen(self->disk, view);
     const struct version *version = row && bytes_eq(row_key(row), key) ? row_at(row, number) : NULL;
     rc = version ? engine__value_add(value, bytes_of(version->value, version->len), err)
                  : RC_NOT_FOUND;
@@ -547,8 +601,9 @@ static bool memory_may_have(struct engine *engine, struct bytes key)
 
     pthread_mutex_lock(&self->memory->lock);
     struct row *row = disk_seek(self->disk, key, NULL);
-    bool may_have = self->memory->cold ||
-                    (row && bytes_eq(row_key(row), key) && row_at(row, self->disk->number) != NULL);
+    bool may_have =
+        self->memory->cold || self->closed ||
+        (row && bytes_eq(row_key(row), key) && row_at(row, number_seen(self->disk, NULL)) != NULL);
     pthread_mutex_unlock(&self->memory->lock);
     return may_have;
 }
@@ -576,7 +631,7 @@ static enum rc memory_iter_open(struct engine *engine, const struct engine_view 
 
     pthread_mutex_lock(&self->memory->lock);
     gate_wait(self->memory);
-    enum rc rc = op_begin(self->memory, ENGINE_MEMORY_ITER_OPEN, err);
+    enum rc rc = use_begin(self, ENGINE_MEMORY_ITER_OPEN, view_pin(view), err);
     if (rc == RC_OK) {
         struct memory_iter *iter = mem_zalloc(sizeof *iter);
         iter->iter.engine = engine;
@@ -590,7 +645,7 @@ static enum rc memory_iter_open(struct engine *engine, const struct engine_view 
         iter->range.upper.ptr = iter->bounds + range->lower.len;
         buf_init(&iter->key, ENGINE_KEY_BYTES_MAX);
         buf_init(&iter->value, STORE_VALUE_BYTES_MAX);
-        pin_add(self->disk, &iter->pin, view);
+        pin_add(self, &iter->pin, view);
         *ret_iter = &iter->iter;
     }
     pthread_mutex_unlock(&self->memory->lock);
@@ -655,7 +710,7 @@ static enum rc memory_iter_next(struct engine_iter *iter, struct bytes *ret_key,
     if (self->ended)
         return RC_NOT_FOUND;
     pthread_mutex_lock(&engine->memory->lock);
-    enum rc rc = op_begin(engine->memory, ENGINE_MEMORY_ITER_NEXT, err);
+    enum rc rc = use_begin(engine, ENGINE_MEMORY_ITER_NEXT, &self->pin, err);
     if (rc == RC_OK)
         rc = iter_advance(self, engine->disk, err);
     pthread_mutex_unlock(&engine->memory->lock);
@@ -672,10 +727,10 @@ static enum rc memory_view_open(struct engine *engine, struct engine_view **ret_
     struct memory_engine *self = memory_of(engine);
 
     pthread_mutex_lock(&self->memory->lock);
-    enum rc rc = op_begin(self->memory, ENGINE_MEMORY_VIEW, err);
+    enum rc rc = use_begin(self, ENGINE_MEMORY_VIEW, NULL, err);
     if (rc == RC_OK) {
         struct memory_view *view = mem_zalloc(sizeof *view);
-        pin_add(self->disk, &view->pin, NULL);
+        pin_add(self, &view->pin, NULL);
         *ret_view = (struct engine_view *)view;
     }
     pthread_mutex_unlock(&self->memory->lock);
@@ -706,7 +761,7 @@ static enum rc memory_unit_open(struct engine *engine, struct engine_unit **ret_
     if (self->unit_is_open)
         return err_set(err, RC_BUSY, "another unit is being built");
     pthread_mutex_lock(&self->memory->lock);
-    enum rc rc = op_begin(self->memory, ENGINE_MEMORY_UNIT_OPEN, err);
+    enum rc rc = use_begin(self, ENGINE_MEMORY_UNIT_OPEN, NULL, err);
     pthread_mutex_unlock(&self->memory->lock);
     if (rc != RC_OK)
         return rc;
@@ -793,11 +848,21 @@ static enum rc memory_unit_apply(struct engine_unit *unit, struct err *err)
 
     pthread_mutex_lock(&memory->lock);
     gate_wait(memory);
-    enum rc rc = op_begin(memory, ENGINE_MEMORY_APPLY, err);
-    if (rc == RC_OK) {
+    enum rc rc = use_begin(engine, ENGINE_MEMORY_APPLY, NULL, err);
+    if (rc == RC_OK && memory->broken)
+        rc = err_set(err, RC_IO, "the engine in memory had an error in the background");
+    enum rc hidden = rc == RC_OK ? op_begin(memory, ENGINE_MEMORY_APPLY_HIDDEN, err) : RC_OK;
+    if (hidden != RC_OK) {
+        if (!engine->disk->hides)
+            pin_add(engine, &engine->disk->shown, NULL);
+        engine->disk->hides = true;
+        unit_write(self, engine->disk);
+        rc = hidden;
+    } else if (rc == RC_OK) {
         if (!self->applied)
             engine->unit_count++;
         self->applied = true;
+        disk_show_all(engine->disk);
         unit_write(self, engine->disk);
         rc = op_begin(memory, ENGINE_MEMORY_APPLY_LATE, err);
     }
@@ -824,6 +889,8 @@ static void memory_pressure(struct engine *engine, struct engine_pressure *ret_p
     struct engine_memory *memory = memory_of(engine)->memory;
     pthread_mutex_lock(&memory->lock);
     *ret_pressure = memory->pressure;
+    ret_pressure->failed = ret_pressure->failed || memory->broken;
+    ret_pressure->closed = memory_of(engine)->closed;
     pthread_mutex_unlock(&memory->lock);
 }
 
@@ -857,11 +924,29 @@ static enum rc memory_checkpoint(struct engine *engine, const char *dir, struct 
     struct engine_memory *memory = self->memory;
 
     pthread_mutex_lock(&memory->lock);
-    enum rc rc = op_begin(memory, ENGINE_MEMORY_CHECKPOINT, err);
+    enum rc rc = use_begin(self, ENGINE_MEMORY_CHECKPOINT, NULL, err);
     if (rc == RC_OK && disk_find(memory, dir))
         rc = err_set(err, RC_INVALID, "\"%s\" exists already", dir);
     if (rc == RC_OK)
         disk_copy(self->disk, disk_new(memory, dir));
+    pthread_mutex_unlock(&memory->lock);
+    return rc;
+}
+
+static enum rc memory_reopen(struct engine *engine, struct err *err)
+{
+    struct memory_engine *self = memory_of(engine);
+    struct engine_memory *memory = self->memory;
+
+    pthread_mutex_lock(&memory->lock);
+    ASSERT(!self->unit_is_open);
+    enum rc rc = op_begin(memory, ENGINE_MEMORY_REOPEN, err);
+    self->epoch++;
+    self->closed = rc != RC_OK;
+    if (rc == RC_OK) {
+        disk_show_all(self->disk);
+        memory->broken = false;
+    }
     pthread_mutex_unlock(&memory->lock);
     return rc;
 }
@@ -894,5 +979,6 @@ const struct engine_ops engine_memory_ops = {
     .pressure = memory_pressure,
     .stats = memory_stats,
     .checkpoint = memory_checkpoint,
+    .reopen = memory_reopen,
     .settle = memory_settle,
 };

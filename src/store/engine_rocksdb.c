@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+/* engine_rocksdb.c - RocksDB as an engine: options, units, checkpoints, reopening. */
 #include "store/engine_rocksdb_int.h"
 
 #include <inttypes.h>
@@ -18,8 +20,10 @@ enum {
     OPEN_FILES_MAX = 512, /* each table reader costs memory outside the cache */
     BLOCK_BYTES = 16 * 1024,
     FILTER_BITS = 10,
-    FILE_BYTES = 64 * 1024 * 1024,
-    LEVEL_BASE_BYTES = 512 * 1024 * 1024,
+    FILE_BYTES_MAX = 64 * 1024 * 1024,
+    FILE_BYTES_MIN = 2 * 1024 * 1024,
+    FILE_DISK_PART = 512, /* a file is at most this part of the disk */
+    LEVEL_BASE_FILES = 8,
     LEVELS = 7,
     L0_COMPACTION_FILES = 4, /* at most the flusher's limit, or its wait would never end */
     NEVER = 1 << 20,         /* a number of L0 files that is not reached */
@@ -63,7 +67,7 @@ static enum rc status_rc(const char *text)
     if (text_has(text, "While lock file") || text_has(text, "lock hold by current process") ||
         text_has(text, "Resource busy"))
         return RC_BUSY;
-    if (text_has(text, "Invalid argument"))
+    if (text_has(text, "Invalid argument") && !text_has(text, "IO error"))
         return RC_INVALID;
     return RC_IO;
 }
@@ -151,8 +155,21 @@ static void options_set_levels(rocksdb_options_t *options)
     rocksdb_options_set_level0_stop_writes_trigger(options, NEVER);
     rocksdb_options_set_soft_pending_compaction_bytes_limit(options, 0);
     rocksdb_options_set_hard_pending_compaction_bytes_limit(options, 0);
-    rocksdb_options_set_target_file_size_base(options, FILE_BYTES);
-    rocksdb_options_set_max_bytes_for_level_base(options, LEVEL_BASE_BYTES);
+}
+
+/* A compaction writes its files beside those it replaces. On a small disk they are small, so that
+ * this room is a small part of the disk, too. */
+static void options_set_files(rocksdb_options_t *options, const char *dir)
+{
+    uint64_t total = 0, bytes = FILE_BYTES_MAX;
+    enum rc rc = files_total_bytes((struct files *)(uintptr_t)&files_real, dir, &total, NULL);
+    if (rc == RC_OK && total / FILE_DISK_PART < bytes)
+        bytes = total / FILE_DISK_PART;
+    bytes = bytes < FILE_BYTES_MIN ? FILE_BYTES_MIN : bytes;
+    rocksdb_options_set_target_file_size_base(options, bytes);
+    rocksdb_options_set_max_bytes_for_level_base(options, LEVEL_BASE_FILES * bytes);
+    if (bytes < FILE_BYTES_MAX)
+        rocksdb_options_set_max_compaction_bytes(options, LEVEL_BASE_FILES * bytes);
 }
 
 static void options_set_system(rocksdb_options_t *options, rocksdb_env_t *env)
@@ -202,10 +219,8 @@ static enum rc scratch_remove(const char *name, void *arg, struct err *err)
 
     if (strncmp(name, unit_file_prefix, sizeof unit_file_prefix - 1) != 0)
         return RC_OK; /* not ours */
-    int len = snprintf(path, sizeof path, "%s/%s", dir, name);
-    if (len < 0 || (size_t)len >= sizeof path)
-        return err_set(err, RC_TOO_BIG, "the path of \"%s\" is too long", name);
-    return files_remove((struct files *)(uintptr_t)&files_real, path, err);
+    enum rc rc = path_join(path, dir, name, err);
+    return rc == RC_OK ? files_remove((struct files *)(uintptr_t)&files_real, path, err) : rc;
 }
 
 static void rocks_close(struct engine *engine)
@@ -216,6 +231,7 @@ static void rocks_close(struct engine *engine)
     ASSERT(!rocks->unit_is_open);
     ASSERT(!rocks->shelter);
     rocks__views_release(rocks);
+    ASSERT(!rocks->views.first && !rocks->iters.first);
     if (rocks->db)
         rocksdb_close(rocks->db);
     for (size_t i = 0; i < ROCKS_TIERS; i++)
@@ -229,11 +245,13 @@ static void rocks_close(struct engine *engine)
         rocksdb_cache_destroy(rocks->cache);
     if (rocks->env)
         rocksdb_env_destroy(rocks->env);
+    pthread_rwlock_destroy(&rocks->gate);
     pthread_mutex_destroy(&rocks->apply_lock);
     pthread_mutex_destroy(&rocks->view_lock);
     pthread_cond_destroy(&rocks->bare_gone);
     pthread_mutex_destroy(&rocks->depth_lock);
     mem_free(rocks->scratch_dir);
+    mem_free(rocks->dir);
     mem_free(rocks);
 }
 
@@ -288,16 +306,88 @@ static enum rc room_check(const struct rocks *rocks, const char *dir, struct err
                    dir, (unsigned long long)free_bytes, OPEN_BYTES_MIN);
 }
 
-static enum rc rocks_open_db(struct rocks *rocks, const char *dir, struct err *err)
+/* The same by writing: quotas and reserved blocks are not in what the file system calls free.
+ * RocksDB removes files of such a name, so one that stays behind does no harm. */
+static enum rc room_try(const struct rocks *rocks, struct err *err)
+{
+    struct files *files = (struct files *)(uintptr_t)&files_real;
+    CLEANUP(file_closep) struct file *file = NULL;
+    char path[PATH_BYTES_MAX];
+
+    enum rc rc = room_check(rocks, rocks->dir, err);
+    if (rc != RC_OK)
+        return rc;
+    if (snprintf(path, sizeof path, "%s/000000.dbtmp", rocks->dir) >= PATH_BYTES_MAX)
+        return err_set(err, RC_TOO_BIG, "the path of \"%s\" is too long", rocks->dir);
+    rc = file_open(files, path, FILE_WRITE | FILE_CREATE | FILE_TRUNCATE, &file, err);
+    if (rc != RC_OK)
+        return rc;
+    uint8_t *zeros = mem_zalloc(OPEN_BYTES_MIN);
+    rc = file_write(file, 0, bytes_of(zeros, OPEN_BYTES_MIN), err);
+    mem_free(zeros);
+    if (rc == RC_OK)
+        rc = file_sync(file, err);
+    enum rc removed = files_remove(files, path, NULL);
+    (void)removed; /* RocksDB may have been faster */
+    return rc;
+}
+
+static enum rc log_drop(const char *name, void *arg, struct err *err)
+{
+    struct files *files = (struct files *)(uintptr_t)&files_real;
+    const struct rocks *rocks = arg;
+    CLEANUP(file_closep) struct file *file = NULL;
+    char path[PATH_BYTES_MAX];
+    uint64_t len;
+    const char *dot = strrchr(name, '.');
+    if (!dot || strcmp(dot, ".log") != 0)
+        return RC_OK;
+    enum rc rc = path_join(path, rocks->dir, name, err);
+    if (rc == RC_OK)
+        rc = file_open(files, path, FILE_READ, &file, err);
+    if (rc == RC_OK)
+        rc = file_size(file, &len, err);
+    if (rc == RC_OK && len == 0)
+        rc = files_remove(files, path, err);
+    return rc;
+}
+
+/* Nothing is ever written to RocksDB's own log (1), and every opening begins another one. RocksDB
+ * keeps them all, because no flush of a memtable says that they are over. */
+static void logs_drop(const struct rocks *rocks)
+{
+    struct err ignored;
+    enum rc rc = RC_OK;
+    if (!rocks->read_only)
+        rc = files_list((struct files *)(uintptr_t)&files_real, rocks->dir, log_drop,
+                        (void *)(uintptr_t)rocks, &ignored);
+    (void)rc; /* those that stay are as good as nothing */
+}
+
+static enum rc db_open(struct rocks *rocks, struct err *err)
 {
     char *status = NULL;
+    rocks->db = rocks->read_only
+                    ? rocksdb_open_for_read_only(rocks->options, rocks->dir, 0, &status)
+                    : rocksdb_open(rocks->options, rocks->dir, &status);
+    return rocks__status_take(status, "open the engine", err);
+}
 
-    enum rc room = room_check(rocks, dir, err);
-    if (room != RC_OK)
-        return room;
-    rocks->db = rocks->read_only ? rocksdb_open_for_read_only(rocks->options, dir, 0, &status)
-                                 : rocksdb_open(rocks->options, dir, &status);
-    enum rc rc = rocks__status_take(status, "open the engine", err);
+static enum rc rocks_open_db(struct rocks *rocks, struct err *err)
+{
+    struct err why = {0};
+    enum rc rc = room_check(rocks, rocks->dir, err);
+    if (rc != RC_OK)
+        return rc;
+    logs_drop(rocks);
+    rc = db_open(rocks, &why);
+    if (rocks__misses_a_table(rocks, rc, &why)) {
+        rc = rocks__go_back(rocks, &why);
+        if (rc == RC_OK)
+            rc = db_open(rocks, &why);
+    }
+    if (err)
+        *err = why;
     if (rc != RC_INVALID)
         return rc;
     if (err)
@@ -314,6 +404,8 @@ static enum rc rocks_unit_open(struct engine *engine, struct engine_unit **ret_u
 
     if (rocks->read_only)
         return err_set(err, RC_READONLY, "the engine was opened for reading");
+    if (!rocks->db)
+        return err_set(err, RC_IO, "the engine is closed after an error");
     if (rocks->unit_is_open)
         return err_set(err, RC_BUSY, "another unit is being built");
     struct rocks_unit *unit = mem_zalloc(sizeof *unit);
@@ -552,6 +644,10 @@ static uint64_t depth_compute(struct rocks *rocks)
 static void rocks_pressure(struct engine *engine, struct engine_pressure *ret_pressure)
 {
     struct rocks *rocks = (struct rocks *)engine;
+
+    *ret_pressure = (struct engine_pressure){.closed = true};
+    if (!rocks__gate_try(rocks))
+        return;
     uint64_t file_count = l0_file_count(rocks);
     uint64_t unit_count = atomic_load(&rocks->unit_count);
 
@@ -567,20 +663,27 @@ static void rocks_pressure(struct engine *engine, struct engine_pressure *ret_pr
         .l0_file_count = depth,
         .debt_bytes = property(rocks, "rocksdb.estimate-pending-compaction-bytes"),
         .compacting = property(rocks, "rocksdb.num-running-compactions") > 0};
-    ret_pressure->failed =
-        !ret_pressure->compacting && property(rocks, "rocksdb.background-errors") > 0;
+    ret_pressure->error_count = property(rocks, "rocksdb.background-errors");
+    ret_pressure->failed = !ret_pressure->compacting && ret_pressure->error_count > 0;
+    rocks__gate_leave(rocks);
 }
 
 static void rocks_stats(struct engine *engine, struct engine_stats *ret_stats)
 {
     struct rocks *rocks = (struct rocks *)engine;
+
+    *ret_stats = (struct engine_stats){.unit_count = atomic_load(&rocks->unit_count)};
+    if (!rocks__gate_try(rocks))
+        return;
     *ret_stats = (struct engine_stats){
         .row_count_estimate = property(rocks, "rocksdb.estimate-num-keys"),
         .disk_bytes = property(rocks, "rocksdb.total-sst-files-size"),
         .cache_bytes = rocksdb_cache_get_usage(rocks->cache),
         .index_bytes = property(rocks, "rocksdb.estimate-table-readers-mem"),
         .unit_count = atomic_load(&rocks->unit_count),
+        .back_count = atomic_load(&rocks->back_count),
     };
+    rocks__gate_leave(rocks);
 }
 
 static enum rc rocks_checkpoint(struct engine *engine, const char *dir, struct err *err)
@@ -588,6 +691,8 @@ static enum rc rocks_checkpoint(struct engine *engine, const char *dir, struct e
     struct rocks *rocks = (struct rocks *)engine;
     char *status = NULL;
 
+    if (!rocks->db)
+        return err_set(err, RC_IO, "the engine is closed after an error");
     rocksdb_checkpoint_t *checkpoint = rocksdb_checkpoint_object_create(rocks->db, &status);
     if (status)
         return rocks__status_take(status, "prepare a checkpoint", err);
@@ -599,6 +704,42 @@ static enum rc rocks_checkpoint(struct engine *engine, const char *dir, struct e
     return dir_make(dir, err); /* it is there: syncs its name */
 }
 
+/* Deleted rows go when their deletion meets the last level. RocksDB compacts a level when it is too
+ * large, which one of deletions seldom is: files that hold some are marked. Those of level 0 come
+ * first, because all that lies over one another there is compacted at once. */
+static bool rocks_shrink(struct engine *engine)
+{
+    struct rocks *rocks = (struct rocks *)engine;
+    int level_least = LEVELS - 1;
+    bool any = false;
+
+    if (rocks->read_only || !rocks__gate_try(rocks))
+        return false;
+    const rocksdb_livefiles_t *files = rocksdb_livefiles(rocks->db);
+    int count = rocksdb_livefiles_count(files);
+    for (int i = 0; i < count; i++) {
+        int level = rocksdb_livefiles_level(files, i);
+        bool has_deletes = level == 0 || rocksdb_livefiles_deletions(files, i) > 0;
+        if (has_deletes && level < level_least)
+            level_least = level;
+    }
+    for (int i = 0; i < count; i++) {
+        size_t small_len = 0, large_len = 0;
+        char *status = NULL;
+        if (rocksdb_livefiles_level(files, i) != level_least ||
+            (level_least > 0 && rocksdb_livefiles_deletions(files, i) == 0))
+            continue;
+        const char *small = rocksdb_livefiles_smallestkey(files, i, &small_len);
+        const char *large = rocksdb_livefiles_largestkey(files, i, &large_len);
+        rocksdb_suggest_compact_range(rocks->db, small, small_len, large, large_len, &status);
+        rocksdb_free(status); /* it is asked for again */
+        any = level_least < LEVELS - 1;
+    }
+    rocksdb_livefiles_destroy(files);
+    rocks__gate_leave(rocks);
+    return any;
+}
+
 /* Waits for the background work instead of asking for a compaction of everything: the latter
  * rewrites the last level, which is most of the data, to no use. */
 static enum rc rocks_settle(struct engine *engine, struct err *err)
@@ -606,7 +747,7 @@ static enum rc rocks_settle(struct engine *engine, struct err *err)
     struct rocks *rocks = (struct rocks *)engine;
     const struct timespec step = {.tv_nsec = SETTLE_STEP_NS};
 
-    if (rocks->read_only)
+    if (rocks->read_only || !rocks->db)
         return RC_OK;
     rocks__views_release(rocks);
     while (property(rocks, "rocksdb.compaction-pending") > 0 ||
@@ -643,12 +784,51 @@ static enum rc rocks_begin(struct rocks *rocks, struct err *err)
     return rc;
 }
 
+/* (10): nobody else is at the database between the two locks of the gate. */
+static enum rc rocks_reopen(struct engine *engine, struct err *err)
+{
+    struct rocks *rocks = (struct rocks *)engine;
+
+    ASSERT(!rocks->unit_is_open && !rocks->read_only);
+    enum rc rc = room_try(rocks, err); /* what is open can at least be read */
+    if (rc != RC_OK)
+        return rc;
+    pthread_rwlock_wrlock(&rocks->gate);
+    if (rocks->db) {
+        rocks__detach(rocks);
+        rocksdb_close(rocks->db);
+        rocks->db = NULL;
+    }
+    rc = rocks_open_db(rocks, err);
+    if (rc == RC_OK) {
+        rc = rocks_begin(rocks, err);
+        if (rc != RC_OK)
+            rocksdb_close(rocks->db);
+        if (rc != RC_OK)
+            rocks->db = NULL;
+    }
+    pthread_rwlock_unlock(&rocks->gate);
+    return rc;
+}
+
+/* Who opens the engine again does not wait for ever behind readers that come and go. */
+static void gate_init(pthread_rwlock_t *gate)
+{
+    pthread_rwlockattr_t attr;
+    pthread_rwlockattr_init(&attr);
+    pthread_rwlockattr_setkind_np(&attr, PTHREAD_RWLOCK_PREFER_WRITER_NONRECURSIVE_NP);
+    pthread_rwlock_init(gate, &attr);
+    pthread_rwlockattr_destroy(&attr);
+}
+
 static enum rc rocks_open(const struct engine_options *options, struct engine **ret_engine,
                           struct err *err)
 {
     CLEANUP(rocks_closep) struct rocks *rocks = NULL;
-    enum rc rc = RC_OK;
+    enum rc rc = rocks__version_check(err);
 
+    if (rc != RC_OK)
+        return rc;
     if (!options->dir || !options->spaces || (!options->scratch_dir && !options->read_only))
         return err_set(err, RC_INVALID,
                        "the engine needs a directory, a scratch directory and "
@@ -657,6 +837,7 @@ static enum rc rocks_open(const struct engine_options *options, struct engine **
     rocks->engine.ops = &engine_rocksdb_ops;
     rocks->spaces = options->spaces;
     rocks->read_only = options->read_only;
+    gate_init(&rocks->gate);
     pthread_mutex_init(&rocks->apply_lock, NULL);
     pthread_mutex_init(&rocks->view_lock, NULL);
     pthread_cond_init(&rocks->bare_gone, NULL);
@@ -670,7 +851,9 @@ static enum rc rocks_open(const struct engine_options *options, struct engine **
         if (rc != RC_OK)
             return rc;
     }
-    rc = rocks_open_db(rocks, options->dir, err);
+    rocks->dir = mem_dup(options->dir, strlen(options->dir) + 1);
+    options_set_files(rocks->options, rocks->dir);
+    rc = rocks_open_db(rocks, err);
     if (rc != RC_OK)
         return rc;
     if (!options->read_only) /* not before the lock of the directory is ours */
@@ -706,5 +889,8 @@ const struct engine_ops engine_rocksdb_ops = {
     .pressure = rocks_pressure,
     .stats = rocks_stats,
     .checkpoint = rocks_checkpoint,
+    .reopen = rocks_reopen,
+    .verify = rocks__verify,
+    .shrink = rocks_shrink,
     .settle = rocks_settle,
 };

@@ -1,15 +1,18 @@
-/* The flusher: picks units, drives their steps, serves requests between them.
+// SPDX-License-Identifier: Apache-2.0
+/* flush.c - the flusher: picks units, drives their steps, serves requests between them.
  *
  * Invariants:
  *   (1) A segment is removed only after a mark at or above it was applied.
  *   (2) The counters in `base` are those of the engine at `mark`.
  *   (3) A unit does not pass the segment of a waiting view request.
  *   (4) A request is touched by nobody but its owner once `done` is set.
+ *   (5) The engine stands at `mark`, or, while an apply of the unit in work may have been done all
+ *       the same (`maybe_applied`), at the unit's mark. Wherever else it comes back from being
+ *       opened again, nothing is flushed into it.
  * The fields under the lock are few and plain; no call into engine, journal or files is made with
  * the lock held. */
 #include "store/flush.h"
 
-#include <pthread.h>
 #include <stdio.h>
 #include <time.h>
 #include <sys/resource.h>
@@ -17,6 +20,7 @@
 
 #include "base/log.h"
 #include "base/mem.h"
+#include "base/thread.h"
 #include "store/flush_int.h"
 
 #include "base/banned.h"
@@ -32,7 +36,11 @@ enum {
     PIECE_NS_MIN = 200 * 1000, /* less is not worth a rest */
     REST_FACTOR = 7,
     REST_NS_MAX = 20 * 1000 * 1000,
-    NAMES_BYTES_MAX = 64 * 1024 * 1024,
+    APPLY_TRIES = 2,      /* of a unit, before the engine is opened again */
+    APPLY_TRIES_FULL = 4, /* the same without disk, where that seldom helps */
+    REOPEN_REFUSED_MS = 2000,
+    REOPEN_MS_MIN = 1000,
+    REOPEN_MS_MAX = 60 * 1000,
 };
 
 enum state { STATE_PICK, STATE_SORT, STATE_BUILD, STATE_APPLY, STATE_DONE };
@@ -48,7 +56,8 @@ struct unit { /* the unit in work */
     struct sys_mark mark; /* as it will be */
     struct engine_unit *built;
     struct flush__merge_result result;
-    bool maybe_applied; /* an apply failed: the engine's mark tells */
+    bool maybe_applied;    /* an apply has failed: the engine's mark tells */
+    uint32_t failed_count; /* applies that failed since the engine was opened */
 };
 
 struct flush {
@@ -65,9 +74,14 @@ struct flush {
     uint64_t oldest_segment;      /* the first sealed one after the mark, and since when it is */
     uint64_t oldest_since_ns;
     uint32_t wait_failed_ms;
+    uint32_t reopen_ms;     /* how long an engine that was opened again is left alone */
+    uint64_t reopen_at_ns;  /* until then */
+    uint64_t refused_at_ns; /* the same after one that found no disk and left the engine as it is */
+    bool engine_unlike;     /* (5): it came back elsewhere */
+    struct flush__brake brake;
+    struct flush__tight tight;
 
-    pthread_t thread;
-    bool has_thread;
+    struct thread thread;
     struct flush__pace pace;
     _Atomic uint64_t mark_segment; /* shared: atomic */
 
@@ -210,6 +224,13 @@ static void pace_choose(struct flush *flush, const struct pick *pick)
     flush->pace.piece_ns = clock_thread_cpu_ns();
 }
 
+/* Runs and files of a unit stand beside its segments until it is in: with little disk a unit is one
+ * segment, which the reserve has room for. */
+static bool is_tight(struct flush *flush)
+{
+    return flush_disk_full(flush) || !reserve_is_whole(flush->options.reserve);
+}
+
 static bool pick_is_due(struct flush *flush, const struct pick *pick)
 {
     if (pick->pending_count == 0)
@@ -232,9 +253,11 @@ static void pick_segments(struct flush *flush, const struct pick *pick)
     struct journal_sealed sealed;
     uint64_t bytes = 0, after = pick->mark_segment;
     size_t count = 0, cap = 0;
+    bool tight = is_tight(flush);
 
     while (journal_sealed_next(flush->options.journal, after, &sealed)) {
-        bool over = count >= FLUSH_RUN_COUNT_MAX || sealed.number > pick->cap_segment ||
+        bool over = count >= (tight ? 1 : FLUSH_RUN_COUNT_MAX) ||
+                    sealed.number > pick->cap_segment ||
                     bytes + sealed.bytes > flush->options.unit_bytes;
         if (over && count > 0)
             break;
@@ -408,7 +431,6 @@ static enum rc step_build(struct flush *flush, struct err *err)
         enum rc rc = apply_look(flush, &applied, err);
         if (rc != RC_OK)
             return rc;
-        flush->unit.maybe_applied = false;
         if (applied) {
             flush->state = STATE_DONE;
             return RC_OK;
@@ -430,8 +452,9 @@ static enum rc step_apply(struct flush *flush, struct err *err)
         return RC_OK;
     }
     bool applied = false;
-    unit->maybe_applied = apply_look(flush, &applied, NULL) != RC_OK;
-    if (applied) {
+    unit->maybe_applied = true; /* what does not show now may show when it is opened again */
+    unit->failed_count++;
+    if (apply_look(flush, &applied, NULL) == RC_OK && applied) {
         flush->state = STATE_DONE;
         return RC_OK;
     }
@@ -451,7 +474,9 @@ static enum rc step_done(struct flush *flush, struct err *err)
     flush->status.row_count += unit->result.row_count;
     flush->status.range_delete_count += unit->result.range_delete_count;
     flush->status.disk_full = false;
+    flush->status.reason[0] = '\0';
     pthread_mutex_unlock(&flush->lock);
+    flush->wait_failed_ms = WAIT_FAILED_MS_MIN;
     atomic_store_explicit(&flush->mark_segment, segment, memory_order_release);
     unit_clear(flush);
     flush->state = STATE_PICK;
@@ -555,6 +580,19 @@ static bool requests_serve(struct flush *flush)
     return true;
 }
 
+static void requests_fail(struct flush *flush, const struct err *err)
+{
+    for (;;) {
+        pthread_mutex_lock(&flush->lock);
+        struct flush_request *request = flush->requests;
+        flush->serving = request; /* its owner waits */
+        pthread_mutex_unlock(&flush->lock);
+        if (!request)
+            return;
+        request_end(flush, request, err->rc, err);
+    }
+}
+
 void flush_request(struct flush *flush, struct flush_request *request)
 {
     atomic_store_explicit(&request->done, false, memory_order_relaxed);
@@ -592,6 +630,92 @@ void flush_ask(struct flush *flush, uint64_t segment)
     pthread_mutex_unlock(&flush->lock);
 }
 
+/* ---- opening the engine again ---- */
+
+/* A lack of disk is no damage: compactions go on by themselves when there is room. Only a unit that
+ * is refused again and again needs a reopen then. */
+static bool reopen_is_due(struct flush *flush)
+{
+    struct engine *engine = flush->options.engine;
+    struct engine_pressure pressure = {0};
+    bool full = flush_disk_full(flush);
+    uint64_t now_ns = clock_mono_ns(flush->options.clock);
+
+    if (!engine->ops->reopen)
+        return false;
+    engine->ops->pressure(engine, &pressure);
+    if (pressure.closed || flush->engine_unlike)
+        return true;
+    if (now_ns < flush->refused_at_ns)
+        return false;
+    if (flush->unit.failed_count >= (full ? APPLY_TRIES_FULL : APPLY_TRIES))
+        return true;
+    return pressure.failed && !full && now_ns >= flush->reopen_at_ns;
+}
+
+/* (5) */
+static enum rc reopen_look(struct flush *flush, struct err *err)
+{
+    struct sys_mark mark, own = mark_of(flush);
+    enum rc rc = sys_mark_get(flush->options.engine, NULL, &mark, err);
+    if (rc == RC_NOT_FOUND)
+        mark = (struct sys_mark){0};
+    else if (rc != RC_OK)
+        return rc;
+    if (mark.segment == own.segment && mark.lsn == own.lsn)
+        return RC_OK;
+    if (flush->unit.maybe_applied && mark_eq(&mark, &flush->unit.mark))
+        return RC_OK;
+    return err_set(err, RC_CORRUPT,
+                   "the engine was opened again and stands at segment %llu, where it stood at %llu",
+                   (unsigned long long)mark.segment, (unsigned long long)own.segment);
+}
+
+/* An engine that fails again soon is left alone for longer and longer. */
+static void reopen_pause(struct flush *flush)
+{
+    uint64_t now_ns = clock_mono_ns(flush->options.clock);
+    bool soon = now_ns < flush->reopen_at_ns + (uint64_t)flush->reopen_ms * NS_PER_MS;
+    flush->reopen_ms = soon ? 2 * flush->reopen_ms : REOPEN_MS_MIN;
+    if (flush->reopen_ms > REOPEN_MS_MAX)
+        flush->reopen_ms = REOPEN_MS_MAX;
+    flush->reopen_at_ns = now_ns + (uint64_t)flush->reopen_ms * NS_PER_MS;
+}
+
+/* *ret_refused: the engine was not closed, and can be used as before. */
+static enum rc reopen(struct flush *flush, bool *ret_refused, struct err *err)
+{
+    struct engine *engine = flush->options.engine;
+    struct err gone = {0};
+
+    err_set(&gone, RC_IO, "the engine had an error and is opened again");
+    requests_fail(flush, &gone);
+    enum rc rc = engine->ops->reopen(engine, err);
+    bool opened = rc == RC_OK;
+    if (rc == RC_OK)
+        rc = reopen_look(flush, err);
+    flush->engine_unlike = opened && rc != RC_OK;
+    if (rc == RC_OK) {
+        flush->unit.failed_count = 0;
+        reopen_pause(flush);
+    }
+    struct engine_pressure pressure = {0};
+    engine->ops->pressure(engine, &pressure);
+    *ret_refused = !opened && !pressure.closed;
+    if (*ret_refused)
+        flush->refused_at_ns =
+            clock_mono_ns(flush->options.clock) + (uint64_t)REOPEN_REFUSED_MS * NS_PER_MS;
+    pthread_mutex_lock(&flush->lock);
+    flush->status.reopen_count += opened;
+    if (opened)
+        snprintf(flush->status.reopen_reason, sizeof flush->status.reopen_reason, "%s",
+                 flush->status.reason[0] ? flush->status.reason : "a compaction failed");
+    flush->status.engine_closed = pressure.closed;
+    pthread_mutex_unlock(&flush->lock);
+    notify(flush);
+    return rc;
+}
+
 /* ---- steps ---- */
 
 /* RC_OK: go on. RC_BUSY: the engine has to catch up first. RC_IO: it never will. */
@@ -599,8 +723,7 @@ static enum rc brake(struct flush *flush, struct err *err)
 {
     struct engine_pressure pressure = {0};
     flush->options.engine->ops->pressure(flush->options.engine, &pressure);
-    bool braked = pressure.l0_file_count > flush->options.l0_file_count_max ||
-                  pressure.debt_bytes > flush->options.debt_bytes_max;
+    bool braked = flush__brake_holds(&flush->brake, &flush->options, &pressure);
     pthread_mutex_lock(&flush->lock);
     bool changed = flush->status.braked != braked;
     flush->status.braked = braked;
@@ -609,14 +732,20 @@ static enum rc brake(struct flush *flush, struct err *err)
         notify(flush);
     if (braked && pressure.failed)
         return err_set(err, RC_IO,
-                       "the engine stopped compacting after an error of its own; its log tells "
-                       "which, and a restart opens it again");
+                       "the engine stopped compacting after an error of its own; it will be "
+                       "opened again");
     return braked ? RC_BUSY : RC_OK;
 }
 
 static enum outcome state_step(struct flush *flush, struct err *err)
 {
     enum rc rc = RC_OK;
+    bool refused = false;
+    if ((flush->state == STATE_PICK || flush->state == STATE_BUILD) && reopen_is_due(flush)) {
+        rc = reopen(flush, &refused, err);
+        if (!refused)
+            return rc == RC_OK ? OUTCOME_WORKED : OUTCOME_FAILED;
+    }
     switch (flush->state) {
     case STATE_PICK:
         if (requests_serve(flush))
@@ -644,11 +773,28 @@ static enum outcome state_step(struct flush *flush, struct err *err)
     return rc == RC_OK ? OUTCOME_WORKED : OUTCOME_FAILED;
 }
 
+/* There is no disk for the unit. It is begun again with one segment, unless the engine may have it.
+ */
+static void unit_full(struct flush *flush)
+{
+    uint64_t bytes = RESERVE_PIECE_BYTES;
+    if (flush->unit.segment_count > 0) /* its run and its files; not more, others might take it */
+        bytes += 2 * flush->unit.segment[0].bytes;
+    flush__tight_full(&flush->options, bytes, flush_disk_full(flush));
+    if (flush->unit.maybe_applied || flush->unit.segment_count < 2 || flush->state == STATE_DONE)
+        return;
+    unit_clear(flush);
+    flush->state = STATE_PICK;
+}
+
 static enum outcome step(struct flush *flush)
 {
     struct err err = {0};
     uint64_t cpu_ns = clock_thread_cpu_ns();
     enum outcome outcome = state_step(flush, &err);
+    if (outcome == OUTCOME_FAILED && err.rc == RC_FULL)
+        unit_full(flush);
+    flush__tight_look(&flush->tight, &flush->options);
     cpu_ns = clock_thread_cpu_ns() - cpu_ns;
 
     pthread_mutex_lock(&flush->lock);
@@ -659,7 +805,7 @@ static enum outcome step(struct flush *flush)
         flush->status.failure_count++;
         snprintf(flush->status.reason, sizeof flush->status.reason, "%s", err.text);
         flush->status.disk_full = flush->status.disk_full || err.rc == RC_FULL;
-    } else if (outcome == OUTCOME_WORKED) {
+    } else if (outcome == OUTCOME_IDLE) { /* nothing is left that could not be flushed */
         flush->status.reason[0] = '\0';
     }
     bool changed = had_reason != (flush->status.reason[0] != '\0');
@@ -704,13 +850,12 @@ static void *thread_main(void *arg)
 
     while (!atomic_load(&flush->pace.stop)) {
         enum outcome outcome = step(flush);
-        if (outcome != OUTCOME_FAILED)
-            flush->wait_failed_ms = WAIT_FAILED_MS_MIN;
         switch (outcome) {
         case OUTCOME_WORKED:
         case OUTCOME_STOPPED:
             break;
         case OUTCOME_IDLE:
+            flush->wait_failed_ms = WAIT_FAILED_MS_MIN;
             thread_wait(flush, WAIT_IDLE_MS, true);
             break;
         case OUTCOME_BRAKED:
@@ -729,37 +874,6 @@ static void *thread_main(void *arg)
 
 /* ---- open and close ---- */
 
-static enum rc name_keep(const char *name, void *arg, struct err *err)
-{
-    struct buf *names = arg;
-    if (!buf_add(names, name, strlen(name) + 1))
-        return err_set(err, RC_TOO_BIG, "the scratch directory has too many files");
-    return RC_OK;
-}
-
-static enum rc scratch_empty(struct flush *flush, struct err *err)
-{
-    struct files *files = flush->options.files;
-    CLEANUP(buf_done) struct buf names;
-    buf_init(&names, NAMES_BYTES_MAX);
-    enum rc rc = files_make_dir(files, flush->scratch_dir, err);
-    if (rc != RC_OK)
-        return rc;
-    rc = files_list(files, flush->scratch_dir, name_keep, &names, err);
-    if (rc != RC_OK)
-        return rc;
-    for (size_t at = 0; at < names.len; at += strlen((char *)names.ptr + at) + 1) {
-        char path[PATH_BYTES_MAX];
-        rc = flush__path_join(path, flush->scratch_dir, (char *)names.ptr + at, err);
-        if (rc != RC_OK)
-            return rc;
-        rc = files_remove(files, path, err);
-        if (rc != RC_OK && rc != RC_NOT_FOUND)
-            return rc;
-    }
-    return RC_OK;
-}
-
 static enum rc base_add(struct bytes name, int64_t value, void *arg, struct err *err)
 {
     return flush__counters_add(arg, name, value, err);
@@ -775,35 +889,25 @@ static struct flush *flush_new(const struct flush_options *options)
     flush->options.journal_dir = flush->journal_dir;
     flush->status.mark = options->mark;
     flush->wait_failed_ms = WAIT_FAILED_MS_MIN;
+    flush->reopen_ms = REOPEN_MS_MIN;
     clock_init(&flush->real_clock);
     atomic_init(&flush->pace.stop, false);
     atomic_init(&flush->pace.hurry, false);
     atomic_init(&flush->mark_segment, options->mark.segment);
-
-    pthread_condattr_t attr;
-    pthread_condattr_init(&attr);
-    pthread_condattr_setclock(&attr, CLOCK_MONOTONIC);
     pthread_mutex_init(&flush->lock, NULL);
-    pthread_cond_init(&flush->wake, &attr);
+    thread_cond_init(&flush->wake);
     pthread_cond_init(&flush->served, NULL);
-    pthread_condattr_destroy(&attr);
     return flush;
 }
 
 enum rc flush_open(const struct flush_options *options, struct flush **ret_flush, struct err *err)
 {
     struct flush *flush = flush_new(options);
-    enum rc rc = scratch_empty(flush, err);
+    enum rc rc = flush_scratch_empty(options->files, flush->scratch_dir, err);
     if (rc == RC_OK)
         rc = sys_counters_walk(options->engine, NULL, base_add, &flush->base, err);
-    if (rc == RC_OK && !options->manual) {
-        int failed = pthread_create(&flush->thread, NULL, thread_main, flush);
-        flush->has_thread = failed == 0;
-        if (flush->has_thread)
-            pthread_setname_np(flush->thread, "flusher");
-        if (failed)
-            rc = err_set(err, RC_NOMEM, "could not start the flusher: %s", strerror(failed));
-    }
+    if (rc == RC_OK && !options->manual)
+        rc = thread_start(&flush->thread, "flusher", thread_main, flush, err);
     if (rc != RC_OK) {
         flush_close(flush);
         return rc;
@@ -820,13 +924,11 @@ void flush_close(struct flush *flush)
     atomic_store(&flush->pace.stop, true);
     pthread_cond_signal(&flush->wake);
     pthread_mutex_unlock(&flush->lock);
-    if (flush->has_thread)
-        pthread_join(flush->thread, NULL);
+    thread_join(&flush->thread);
 
     struct err err = {0};
     err_set(&err, RC_IO, "the flusher was closed");
-    while (flush->requests)
-        request_end(flush, flush->requests, RC_IO, &err);
+    requests_fail(flush, &err);
     unit_clear(flush);
     flush__counters_done(&flush->base);
     pthread_cond_destroy(&flush->served);

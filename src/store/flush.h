@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /* flush.h - sealed journal segments become one atomic unit in the engine.
  *
  * Steps of a unit (each may be the last before a crash; all are repeatable):
@@ -9,6 +10,9 @@
  *           change wins, drops expanded (see below), mark and counters in front
  *   APPLY   one atomic call
  *   DONE    publish the mark, remove runs and segments
+ * An engine that keeps an error from the background, or refuses a unit twice, is opened again
+ * before the next BUILD, for as long as that takes: requests that wait then fail, the unit goes on.
+ * Without disk the reserve is taken, a unit is one segment, and the engine is asked to compact.
  * A crash before APPLY leaves scratch files, removed at the next open. A crash after it leaves
  * segments at or below the mark, removed at the next open.
  *
@@ -42,6 +46,7 @@ struct flush_options {
         age_ms_max; /* a sealed segment older than this is flushed although the unit is small */
     uint32_t l0_file_count_max;
     uint64_t debt_bytes_max;
+    struct reserve *reserve; /* taken where there is no disk; NULL */
     bool manual;
     /* From the flusher's thread: the mark moved, a request is done, or the state changed. */
     void (*notify)(void *arg);
@@ -50,6 +55,8 @@ struct flush_options {
 
 enum rc flush_open(const struct flush_options *options, struct flush **ret_flush,
                    struct err *err) NODISCARD;
+/* What a crash has left of units; also to make room before anything is open. */
+enum rc flush_scratch_empty(struct files *files, const char *dir, struct err *err) NODISCARD;
 /* Stops after the step it is in; nothing is flushed by closing. NULL is allowed. */
 void flush_close(struct flush *flush);
 
@@ -91,10 +98,13 @@ struct flush_status {
     uint64_t pending_bytes; /* sealed and not flushed */
     uint64_t cpu_ns;        /* of the flusher's thread */
     uint64_t failure_count;
-    uint64_t rest_count; /* pauses for the sake of clients */
-    bool braked;         /* waiting for the engine's pressure to fall */
+    uint64_t rest_count;                /* pauses for the sake of clients */
+    uint64_t reopen_count;              /* how often the engine was opened again */
+    char reopen_reason[ERR_TEXT_BYTES]; /* what had happened before the last time */
+    bool braked;                        /* waiting for the engine's pressure to fall */
     bool working;
-    char reason[ERR_TEXT_BYTES]; /* of the last failure; empty after a success */
+    bool engine_closed;          /* it could not be opened again yet */
+    char reason[ERR_TEXT_BYTES]; /* of the last failure; empty once a unit is in the engine */
     bool disk_full;              /* it was a lack of disk, and nothing was flushed since */
 };
 void flush_status(struct flush *flush, struct flush_status *ret_status); /* (any) */

@@ -1,17 +1,10 @@
+// SPDX-License-Identifier: Apache-2.0
+/* flush_backup.c - the flusher's part of a backup: a checkpoint and links to segments. */
 #include "store/flush_int.h"
 
 #include <stdio.h>
 
 #include "base/banned.h"
-
-enum rc flush__path_join(char to[PATH_BYTES_MAX], const char *dir, const char *name,
-                         struct err *err)
-{
-    int len = snprintf(to, PATH_BYTES_MAX, "%s/%s", dir, name);
-    if (len < 0 || len >= PATH_BYTES_MAX)
-        return err_set(err, RC_INVALID, "the path \"%s\" is too long", dir);
-    return RC_OK;
-}
 
 static enum rc name_refuse(const char *name, void *arg, struct err *err)
 {
@@ -74,10 +67,10 @@ static enum rc dirs_sync(const struct flush__backup_job *job, const char *journa
 enum rc flush__backup(const struct flush__backup_job *job, struct err *err)
 {
     char engine_dir[PATH_BYTES_MAX], journal_dir[PATH_BYTES_MAX];
-    enum rc rc = flush__path_join(engine_dir, job->to_dir, "engine", err);
+    enum rc rc = path_join(engine_dir, job->to_dir, "engine", err);
     if (rc != RC_OK)
         return rc;
-    rc = flush__path_join(journal_dir, job->to_dir, "journal", err);
+    rc = path_join(journal_dir, job->to_dir, "journal", err);
     if (rc != RC_OK)
         return rc;
     rc = dirs_make(job, journal_dir, err);

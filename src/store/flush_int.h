@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /* flush_int.h - the inside of the flusher: runs, what SORT collects, the merge of BUILD.
  *
  * Order of a change in its unit: index of its segment << 32 | ordinal in the segment. The greater
@@ -211,6 +212,37 @@ enum rc flush__merge(const struct flush__merge_job *job, struct engine_unit *uni
                      struct flush__merge_result *ret_result, bool *ret_runs_bad,
                      struct err *err) NODISCARD;
 
+/* ---- brake: flush_brake.c ---- */
+
+struct flush__brake {
+    bool held;
+    bool failing;      /* a compaction has failed since */
+    uint64_t since_ns; /* since when the pressure has not fallen */
+    uint64_t l0_file_count, debt_bytes;
+    uint64_t error_count; /* of the engine, at the last look */
+};
+
+/* Whether the next unit waits for the engine to catch up. It does not where compactions fail,
+ * mostly for want of disk, and the pressure does not fall: a unit makes room in memory and in the
+ * journal, and brings in the deletes that free disk. If there is no disk for it, that is the error.
+ */
+bool flush__brake_holds(struct flush__brake *brake, const struct flush_options *options,
+                        const struct engine_pressure *pressure);
+
+/* ---- a full disk: flush_tight.c ---- */
+
+struct flush__tight {
+    uint64_t look_ns;     /* when to look next */
+    uint64_t error_count; /* of the engine, at the last look */
+};
+
+/* There is no disk: so much of the reserve is taken, but for the journal's part; `again`: half
+ * of that, too, because nothing but a unit that lands makes room. */
+void flush__tight_full(const struct flush_options *options, uint64_t bytes, bool again);
+/* Once a second: takes the reserve for compactions that fail without disk, fills it again where
+ * there is room, and otherwise asks the engine for some, which gets what is left of it. */
+void flush__tight_look(struct flush__tight *tight, const struct flush_options *options);
+
 /* ---- backup: flush_backup.c ---- */
 
 struct flush__backup_job {
@@ -225,5 +257,3 @@ struct flush__backup_job {
 
 /* Between two units. After an error what was made stays. */
 enum rc flush__backup(const struct flush__backup_job *job, struct err *err) NODISCARD;
-enum rc flush__path_join(char to[PATH_BYTES_MAX], const char *dir, const char *name,
-                         struct err *err) NODISCARD;

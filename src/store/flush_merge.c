@@ -1,4 +1,5 @@
-/* BUILD: the runs of a unit are merged into one engine unit.
+// SPDX-License-Identifier: Apache-2.0
+/* flush_merge.c - BUILD: the runs of a unit are merged into one engine unit.
  *
  * Three ordered streams meet here: the changes of the runs, the prefixes that were dropped, and the
  * rows that the engine still has of what was dropped.

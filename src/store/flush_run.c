@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+/* flush_run.c - runs: files of sorted changes, written and read. */
 #include "store/flush_int.h"
 
 #include "base/mem.h"

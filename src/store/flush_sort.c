@@ -1,4 +1,5 @@
-/* SORT: one sealed segment becomes one run.
+// SPDX-License-Identifier: Apache-2.0
+/* flush_sort.c - SORT: one sealed segment becomes one run.
  *
  * Rows are built in memory exactly as they stand in the run file; what is sorted are pairs of an
  * 8-byte piece of the key and a pointer. Keys of a store share long prefixes (space, length,

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+/* flush_unit.c - counters and dropped groups of a unit, gathered and merged. */
 #include "store/flush_int.h"
 
 #include <stdlib.h>

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+/* hot.c - the table of rows and groups in memory, and what leaves it. */
 #include "store/hot.h"
 
 #include <stdlib.h>
@@ -654,6 +656,15 @@ static void bucket_tallest_last(struct hot *hot)
         hot->bucket[hot->bucket_count - 1] = hot->bucket[tallest];
         hot->bucket[tallest] = last;
     }
+}
+
+void hot_hand_set(struct hot *hot, uint32_t slot, struct bytes group_key, struct bytes suffix)
+{
+    hot->hand_slot = slot;
+    buf_cut(&hot->hand_key, 0);
+    buf_cut(&hot->hand_suffix, 0);
+    hot->hand_in_group =
+        buf_add_bytes(&hot->hand_key, group_key) && buf_add_bytes(&hot->hand_suffix, suffix);
 }
 
 struct hot_evict_result hot_evict(struct hot *hot, uint32_t horizon, uint64_t want_bytes,

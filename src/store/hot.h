@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /* hot.h - the hot tier: every group that is known in memory, and what may leave it.
  *
  * One hash table holds two kinds of entries, told apart by the space of their prefix:
@@ -19,7 +20,8 @@
  *   (3) Entries are added and removed by loads and evictions only while no change of the turn
  *       could still be undone.
  *
- * Ownership: the hot tier owns its entries. Threads: the executor. */
+ * Ownership: the hot tier owns its entries.
+ * Threads: the executor. */
 #pragma once
 
 #include "base/rand.h"
@@ -217,6 +219,9 @@ struct hot_evict_result {
     uint64_t freed_bytes;
     bool lap; /* the hand came round: everything was seen once */
 };
+/* The hand goes on in this group, from this suffix on: what is there was passed by a walk that does
+ * not come back, and leaves before anything else. */
+void hot_hand_set(struct hot *hot, uint32_t slot, struct bytes group_key, struct bytes suffix);
 /* Visits some entries from the hand on and evicts what is clean and not used, until freed_bytes
  * reaches want_bytes or visit_max entries and blocks were seen. */
 struct hot_evict_result hot_evict(struct hot *hot, uint32_t horizon, uint64_t want_bytes,

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /* journal.c - the journal as the executor sees it: opening, writing, rotating, its state.
  *
  * What is on disk at every moment (journal.h has the rules, journal_sync.c the syncs):
@@ -15,12 +16,12 @@
  *       cut might bring the failed turn back. Bytes beyond it that could not be cut go with the
  *       file: the segment is written again (journal_sync.c).
  *   (5) The bytes from cur->synced to cur->len, and prev's, are kept in memory until they are
- * synced. (6) What recovery sees after the end of the process at any point is every turn up to
- * cur->len; after a power cut, at least every turn up to the durable LSN, and of the others a first
+ *       synced.
+ *   (6) What recovery sees after the end of the process at any point is every turn up to cur->len;
+ *       after a power cut, at least every turn up to the durable LSN, and of the others a first
  *       part: a torn segment drops what comes after it, because of (2). */
 #include "store/journal_int.h"
 
-#include <signal.h>
 #include <stdio.h>
 #include <time.h>
 
@@ -33,6 +34,8 @@
 enum {
     TURN_FRAMES_MAX = STORE_COMMIT_BYTES_MAX / JOURNAL_FRAME_BODY_BYTES_MAX,
     SPARE_SUFFIX_BYTES = 4, /* ".new" */
+    RESERVE_TRIES = 4,
+    SEGMENT_PIECE_BYTES = 1024 * 1024, /* allocated at once where there is no disk */
 };
 
 /* A turn as it will stand in the file. */
@@ -68,6 +71,15 @@ void journal__read_only_set(struct journal *journal, const char *reason)
     snprintf(journal->stats.reason, sizeof journal->stats.reason, "%s", reason);
     journal->read_only = true;
     journal->notify_due = true;
+}
+
+bool journal__reserve_take(struct journal *journal, uint64_t bytes)
+{
+    if (reserve_take(journal->options.reserve, bytes, 0) == 0)
+        return false;
+    journal->disk_low = true;
+    journal->notify_due = true;
+    return true;
 }
 
 static uint32_t chain_add(uint32_t chain, uint32_t crc)
@@ -135,8 +147,7 @@ static enum rc begin_file(struct journal *journal, uint64_t number, struct file 
                      FILE_READ | FILE_WRITE | FILE_CREATE | FILE_TRUNCATE, ret_file, err);
 }
 
-/* Begins the next segment; cur becomes prev. The thread must not be preparing a file. */
-static enum rc begin(struct journal *journal, struct err *err)
+static enum rc begin_try(struct journal *journal, struct err *err)
 {
     uint64_t number = journal->cur ? journal->number + 1 : journal->number;
     uint32_t salt = (uint32_t)rand_u64(journal->options.rand);
@@ -181,6 +192,18 @@ static enum rc begin(struct journal *journal, struct err *err)
     return RC_OK;
 }
 
+/* Begins the next segment; cur becomes prev. The thread must not be preparing a file. */
+static enum rc begin(struct journal *journal, struct err *err)
+{
+    enum rc rc = begin_try(journal, err);
+    for (int tries = 0; rc == RC_FULL && tries < RESERVE_TRIES; tries++) {
+        if (!journal__reserve_take(journal, RESERVE_PIECE_BYTES))
+            break;
+        rc = begin_try(journal, err);
+    }
+    return rc;
+}
+
 /* (1) */
 static bool may_begin(const struct journal *journal)
 {
@@ -198,10 +221,8 @@ static enum rc leftover_remove(const char *name, void *arg, struct err *err)
 
     if (len < SPARE_SUFFIX_BYTES || strcmp(name + len - SPARE_SUFFIX_BYTES, ".new") != 0)
         return RC_OK;
-    int path_len = snprintf(path, sizeof path, "%s/%s", journal->options.dir, name);
-    if (path_len < 0 || (size_t)path_len >= sizeof path)
-        return err_set(err, RC_INVALID, "the path of \"%s\" is too long", name);
-    return files_remove(journal->options.files, path, err);
+    enum rc rc = path_join(path, journal->options.dir, name, err);
+    return rc == RC_OK ? files_remove(journal->options.files, path, err) : rc;
 }
 
 static void thread_wait(struct journal *journal)
@@ -240,47 +261,26 @@ static void *thread_run(void *arg)
     return NULL;
 }
 
-static enum rc thread_start(struct journal *journal, struct err *err)
-{
-    sigset_t all, before;
-    sigfillset(&all);
-    pthread_sigmask(SIG_SETMASK, &all, &before); /* signals are for the executor */
-    int failed = pthread_create(&journal->thread, NULL, thread_run, journal);
-    pthread_sigmask(SIG_SETMASK, &before, NULL);
-    if (failed)
-        return err_set(err, RC_NOMEM, "could not start the journal's thread: %s", strerror(failed));
-    pthread_setname_np(journal->thread, "journal");
-    journal->has_thread = true;
-    return RC_OK;
-}
-
 static void thread_stop(struct journal *journal)
 {
-    if (!journal->has_thread)
-        return;
     pthread_mutex_lock(&journal->lock);
     journal->stop = true;
     pthread_cond_signal(&journal->work);
     pthread_mutex_unlock(&journal->lock);
-    pthread_join(journal->thread, NULL);
-    journal->has_thread = false;
+    thread_join(&journal->thread);
 }
 
 static struct journal *journal_new(const struct journal_options *options,
                                    const struct journal_start *start)
 {
     struct journal *journal = mem_zalloc(sizeof *journal);
-    pthread_condattr_t attr;
 
     journal->options = *options;
     journal->options.dir = mem_dup(options->dir, strlen(options->dir) + 1);
     clock_init(&journal->wait_clock);
     pthread_mutex_init(&journal->lock, NULL);
-    pthread_condattr_init(&attr);
-    pthread_condattr_setclock(&attr, CLOCK_MONOTONIC);
-    pthread_cond_init(&journal->work, &attr);
+    thread_cond_init(&journal->work);
     pthread_cond_init(&journal->done, NULL);
-    pthread_condattr_destroy(&attr);
     journal->durability = options->durability;
     journal->number = start->next_number;
     journal->last_lsn = start->last_lsn;
@@ -298,6 +298,7 @@ void journal_abandon(struct journal *journal)
     journal__seg_free(journal, journal->prev);
     journal__seg_free(journal, journal->cur);
     file_close(journal->spare);
+    file_close(journal->record);
     journal__chunks_done(journal);
     mem_free(journal->sealed);
     pthread_cond_destroy(&journal->work);
@@ -305,6 +306,17 @@ void journal_abandon(struct journal *journal)
     pthread_mutex_destroy(&journal->lock);
     mem_free((void *)journal->options.dir);
     mem_free(journal);
+}
+
+/* Without it the journal is as good as it was before there was one. */
+static void record_open(struct journal *journal)
+{
+    char path[PATH_BYTES_MAX];
+    struct err ignored = {0};
+    journal_record_path(path, journal->options.dir);
+    enum rc rc = file_open(journal->options.files, path, FILE_READ | FILE_WRITE | FILE_CREATE,
+                           &journal->record, &ignored);
+    (void)rc;
 }
 
 static void abandonp(struct journal **journal)
@@ -338,9 +350,10 @@ enum rc journal_open(const struct journal_options *options, const struct journal
     } else if (rc != RC_OK) {
         return err_set(err, rc, "%s", begin_err.text);
     }
+    record_open(journal);
     journal__look(journal);
     if (!options->manual) {
-        rc = thread_start(journal, err);
+        rc = thread_start(&journal->thread, "journal", thread_run, journal, err);
         if (rc != RC_OK)
             return rc;
     }
@@ -366,6 +379,11 @@ enum rc journal_close(struct journal *journal, struct err *err)
         rc = journal__sync_prev(journal, err);
     if (rc == RC_OK && journal->cur && journal->cur->len > journal->cur->synced)
         rc = journal__sync_cur(journal, err);
+    if (rc == RC_OK && journal->record) {
+        struct err ignored = {0};
+        enum rc synced = file_sync(journal->record, &ignored);
+        (void)synced;
+    }
     if (journal->spare) { /* if it stays, recovery drops it */
         struct err ignored = {0};
         enum rc removed = files_remove(journal->options.files, journal->spare->path, &ignored);
@@ -488,6 +506,7 @@ static enum rc write_large(struct journal *journal, const struct turn_frames *fr
         return rc;
     }
     written(journal, frames, last_lsn);
+    journal__record(journal, cur, cur->len);
     cur->synced = cur->len;
     journal->durable_lsn = last_lsn;
     journal->notify_due = true;
@@ -525,6 +544,34 @@ static bool thread_is_needed(const struct journal *journal)
             !journal->cur->entry_synced);
 }
 
+static enum rc write_try(struct journal *journal, const struct turn_frames *frames,
+                         uint64_t last_lsn, struct err *err)
+{
+    bool large = frames->bytes > journal->options.unsynced_bytes_max;
+    return large ? write_large(journal, frames, last_lsn, err)
+                 : write_small(journal, frames, last_lsn, err);
+}
+
+/* Without disk a turn may be one that deletes: one that is small enough gets its room from the
+ * reserve. From then on only turns that delete come this far. A compaction or another program may
+ * take what was given back before the journal does: then more of the reserve is taken. */
+static enum rc write_turn(struct journal *journal, const struct turn_frames *frames,
+                          uint64_t last_lsn, struct err *err)
+{
+    enum rc rc = write_try(journal, frames, last_lsn, err);
+    if (LIKELY(rc != RC_FULL) || frames->bytes > RESERVE_TURN_BYTES)
+        return rc;
+    for (int tries = 0; rc == RC_FULL && !journal->read_only && tries < RESERVE_TRIES; tries++) {
+        if (!journal__reserve_take(journal, SEGMENT_PIECE_BYTES + frames->bytes))
+            break;
+        uint64_t len = journal->cur->len + frames->bytes + SEGMENT_PIECE_BYTES;
+        rc = file_allocate(journal->cur->file, len, err); /* for this turn and some after it */
+        if (rc == RC_OK)
+            rc = write_try(journal, frames, last_lsn, err);
+    }
+    return rc;
+}
+
 enum rc journal_write(struct journal *journal, uint64_t first_lsn, uint32_t commit_count,
                       struct bytes body, struct err *err)
 {
@@ -548,10 +595,8 @@ enum rc journal_write(struct journal *journal, uint64_t first_lsn, uint32_t comm
     enum rc rc;
     if (journal->read_only)
         rc = read_only_error(journal, err);
-    else if (frames.bytes > journal->options.unsynced_bytes_max)
-        rc = write_large(journal, &frames, last_lsn, err);
     else
-        rc = write_small(journal, &frames, last_lsn, err);
+        rc = write_turn(journal, &frames, last_lsn, err);
     if (rc == RC_OK) {
         bool full = journal->cur->len >= journal->options.segment_bytes || journal->rotate_asked;
         if (full && journal->spare && may_begin(journal)) {
@@ -643,6 +688,8 @@ enum rc journal_retry(struct journal *journal, struct err *err)
             journal->stats.reason[0] = '\0';
             journal->notify_due = true;
         } else {
+            if (rc == RC_FULL) /* for the next time: what is written again is a segment */
+                journal__reserve_take(journal, journal->options.segment_bytes);
             journal__read_only_set(journal, local.text);
             rc = err_set(err, rc, "%s", local.text);
         }

@@ -1,19 +1,22 @@
+// SPDX-License-Identifier: Apache-2.0
 /* journal.h - the journal as the executor writes it: a frame a turn, segments sealed behind it.
  *
  * Rules that hold on disk:
  *   (1) Segment numbers are continuous; LSNs only grow. A segment's directory entry is synced
- * before the next one is begun. (2) Syncs happen in order: no byte of segment N+1 is synced before
- * all of N is. N+2 gets its first byte only after N was synced whole. So at most the last two
- * segments can be torn, and if N is torn then no frame of N+1 carries a synced-up-to mark above
- * zero. (3) The durable LSN covers exactly what a completed sync covered. (4) What is written and
- * not yet synced is kept in memory (at most `unsynced_bytes_max`, else the writer waits for a
- * sync), so a failed fdatasync is answered by writing the segment again to a fresh file: what was
- * synced of it is copied, the rest comes from memory. The copy is checked, synced and renamed over
- * the old file. Number, frames and chain stay the same, so no turn ever moves to another segment. A
- * turn too large to be kept is synced before journal_write() returns. (5) A failed write is cut
- * back (truncate) to the turn's start, and synced. If that fails too, the segment is written again
- * as in (4). When neither works the journal is read-only until journal_retry() succeeds. Never
- * pretend.
+ *       before the next one is begun.
+ *   (2) Syncs happen in order: no byte of segment N+1 is synced before all of N is. N+2 gets its
+ *       first byte only after N was synced whole. So at most the last two segments can be torn, and
+ *       if N is torn then no frame of N+1 carries a synced-up-to mark above zero.
+ *   (3) The durable LSN covers exactly what a completed sync covered.
+ *   (4) What is written and not yet synced is kept in memory (at most `unsynced_bytes_max`, else
+ *       the writer waits for a sync), so a failed fdatasync is answered by writing the segment
+ *       again to a fresh file: what was synced of it is copied, the rest comes from memory. The
+ *       copy is checked, synced and renamed over the old file. Number, frames and chain stay the
+ *       same, so no turn ever moves to another segment. A turn too large to be kept is synced
+ *       before journal_write() returns.
+ *   (5) A failed write is cut back (truncate) to the turn's start, and synced. If that fails too,
+ *       the segment is written again as in (4). When neither works the journal is read-only until
+ *       journal_retry() succeeds. Never pretend.
  *
  * Threads: journal_write(), _rotate(), _retry() belong to the executor; the journal's own thread
  * syncs, seals and prepares the next file; the getters marked (any) are safe everywhere. With
@@ -24,6 +27,7 @@
 #include "base/clock.h"
 #include "base/file.h"
 #include "base/rand.h"
+#include "store/reserve.h"
 #include "store/segment.h"
 
 enum durability { DURABILITY_ALWAYS, DURABILITY_EVERYSEC, DURABILITY_NO };
@@ -41,6 +45,8 @@ struct journal_options {
     size_t segment_bytes;      /* a segment is sealed when it is at least this long */
     size_t unsynced_bytes_max; /* a sync is asked for at a quarter of it */
     uint64_t disk_reserve_bytes;
+    struct reserve
+        *reserve; /* borrowed, counts as free, and is taken where there is no disk; NULL */
     bool manual;
     /* Called from the journal thread (or journal_step) when the durable LSN, the sealed segments or
      * the state changed. */
@@ -103,7 +109,7 @@ struct journal_status {
     uint64_t sealed_count; /* sealed and not removed */
     uint64_t sealed_bytes;
     uint64_t disk_free_bytes; /* at the last look */
-    bool disk_low;            /* free < reserve */
+    bool disk_low;            /* free < reserve, or what was held was taken */
     bool read_only;
     char reason[ERR_TEXT_BYTES]; /* of read_only */
 };

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /* journal_int.h - what the files of the journal share; not for anyone else.
  *
  * Threads: one lock. Fields of struct journal are touched with it held unless they are marked:
@@ -9,9 +10,9 @@
  * the lock and waits for io_busy to end with journal__io_wait(). */
 #pragma once
 
-#include <pthread.h>
-
+#include "base/thread.h"
 #include "store/journal.h"
+#include "store/journal_record.h"
 
 /* With its head a chunk fills an allocator's size class. */
 enum { KEPT_CHUNK_BYTES = 256 * 1024 - 3 * (int)sizeof(void *), KEPT_CHUNKS_FREE_MAX = 4 };
@@ -50,8 +51,7 @@ struct journal {
     pthread_mutex_t lock;
     pthread_cond_t work; /* for the thread */
     pthread_cond_t done; /* the thread has finished a piece */
-    pthread_t thread;
-    bool has_thread;
+    struct thread thread;
     bool stop;
     bool idle;      /* the thread waits on `work` */
     bool io_busy;   /* see above */
@@ -62,6 +62,7 @@ struct journal {
     struct journal_seg *cur;  /* executor; NULL: none could be begun */
     struct journal_seg *prev; /* written to its end, not sealed yet */
     struct file *spare;       /* the empty file of the next number, its entry synced; or NULL */
+    struct file *record;      /* fixed; NULL: it could not be made, and nothing is written down */
     uint64_t number;          /* executor: of cur, or of the one to begin */
     uint64_t last_lsn;        /* executor */
     uint64_t bytes_before;    /* executor: for the first header */
@@ -75,7 +76,8 @@ struct journal {
     bool rotate_asked;
     bool notify_due;
     uint64_t spare_retry_ns;
-    uint64_t look_ns; /* when to look at the free space next */
+    uint64_t record_sync_ns; /* when the record is synced if nothing else happens; 0: it is */
+    uint64_t look_ns;        /* when to look at the free space next */
 
     struct journal_sealed *sealed; /* by number */
     size_t sealed_count;
@@ -107,6 +109,9 @@ enum rc journal__sync_prev(struct journal *journal, struct err *err) NODISCARD;
 enum rc journal__sync_cur(struct journal *journal, struct err *err) NODISCARD;
 /* Syncs what comes first: prev, and seals it, or cur. The lock is given away meanwhile. */
 void journal__sync_next(struct journal *journal);
+/* Writes down that so much of the segment is synced. Best effort: nothing is written wrongly. By
+ * who is at the files, with or without the lock. */
+void journal__record(struct journal *journal, const struct journal_seg *seg, uint64_t len);
 /* Writes the segment again to a fresh file; RC_OK: all of it is synced. */
 enum rc journal__rewrite(struct journal *journal, struct journal_seg *seg,
                          struct err *err) NODISCARD;
@@ -118,6 +123,9 @@ void journal__look(struct journal *journal);
 /* journal.c */
 void journal__parent_path(char to[PATH_BYTES_MAX], const char *dir);
 void journal__seg_free(struct journal *journal, struct journal_seg *seg);
+/* For want of disk; true: something was given, and may be tried again. What is left of the reserve
+ * is for who deletes. */
+bool journal__reserve_take(struct journal *journal, uint64_t bytes);
 void journal__read_only_set(struct journal *journal, const char *reason);
 
 /* journal_sealed.c */

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /* journal_kept.c - a copy of what is written and not yet synced, in chunks that are used again.
  *
  * Memory: chunks hold at most what `unsynced_bytes_max` allows, a segment header more, and a part

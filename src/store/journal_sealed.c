@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /* journal_sealed.c - the sealed segments that are still needed, removing them, pinning them. */
 #include "store/journal_int.h"
 

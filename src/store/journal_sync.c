@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /* journal_sync.c - what the journal's thread does: sync, seal, prepare, look at the free space.
  *
  * When a sync of a segment has failed (the file's, or its directory entry's), the page cache can no
@@ -48,6 +49,20 @@ static void synced_to(struct journal *journal, struct journal_seg *seg, uint64_t
     seg->entry_synced = true;
     if (seg->frame_count > 0 && lsn > journal->durable_lsn)
         journal->durable_lsn = lsn;
+}
+
+void journal__record(struct journal *journal, const struct journal_seg *seg, uint64_t len)
+{
+    struct journal_record record = {.number = seg->number, .bytes = len, .salt = seg->salt};
+    uint8_t bytes[JOURNAL_RECORD_BYTES];
+    struct err ignored = {0};
+
+    if (!journal->record)
+        return;
+    memcpy(record.uuid, journal->options.uuid, sizeof record.uuid);
+    journal_record_put(bytes, &record);
+    enum rc rc = file_write(journal->record, 0, bytes_of(bytes, sizeof bytes), &ignored);
+    (void)rc;
 }
 
 /* Writing a segment again. */
@@ -144,6 +159,8 @@ enum rc journal__rewrite(struct journal *journal, struct journal_seg *seg, struc
         return rc; /* the copy has the name, but perhaps not after a power cut */
     seg->broken = false;
     synced_to(journal, seg, seg->len, seg->last_lsn);
+    if (seg->frame_count > 0)
+        journal__record(journal, seg, seg->len);
     return RC_OK;
 }
 
@@ -185,6 +202,7 @@ static enum rc sync_one(struct journal *journal, bool hold, struct err *err)
     uint64_t len = seg->len;
     uint64_t lsn = seg->last_lsn;
     bool entry = !seg->entry_synced;
+    bool holds = seg->frame_count > 0; /* a number without frames may be used again */
 
     ASSERT(!seg->broken);
     ASSERT(!journal->io_busy);
@@ -196,6 +214,8 @@ static enum rc sync_one(struct journal *journal, bool hold, struct err *err)
     if (!hold)
         pthread_mutex_unlock(&journal->lock);
     enum rc rc = seg_sync(journal, seg, len, seal, entry, err);
+    if (rc == RC_OK && holds)
+        journal__record(journal, seg, len);
     if (!hold)
         pthread_mutex_lock(&journal->lock);
     journal->io_busy = false;
@@ -204,6 +224,8 @@ static enum rc sync_one(struct journal *journal, bool hold, struct err *err)
     journal->notify_due = true;
     if (rc == RC_OK) {
         synced_to(journal, seg, len, lsn);
+        if (holds)
+            journal->record_sync_ns = now_ns(journal) + second_ns;
     } else {
         journal->stats.sync_failure_count++;
         rc = journal__rewrite(journal, seg, err);
@@ -297,7 +319,8 @@ static void spare_prepare(struct journal *journal)
     struct file *file = NULL;
     uint64_t number = journal->number + 1;
     bool allocate = journal->stats.disk_free_bytes >
-                    journal->options.disk_reserve_bytes + journal->options.segment_bytes;
+                        journal->options.disk_reserve_bytes + journal->options.segment_bytes &&
+                    reserve_is_whole(journal->options.reserve);
 
     journal->io_busy = true;
     journal->preparing = true;
@@ -306,6 +329,8 @@ static void spare_prepare(struct journal *journal)
     pthread_mutex_lock(&journal->lock);
     journal->io_busy = false;
     journal->preparing = false;
+    if (rc == RC_FULL)
+        journal__reserve_take(journal, RESERVE_PIECE_BYTES);
     if (rc == RC_OK)
         journal->spare = file;
     else
@@ -324,11 +349,28 @@ void journal__look(struct journal *journal)
     enum rc rc = files_free_bytes(journal->options.files, journal->options.dir, &free_bytes, &err);
     if (rc != RC_OK)
         return;
-    bool low = free_bytes < journal->options.disk_reserve_bytes;
+    bool low =
+        free_bytes + reserve_held(journal->options.reserve) < journal->options.disk_reserve_bytes ||
+        !reserve_is_whole(journal->options.reserve);
     journal->stats.disk_free_bytes = free_bytes;
     if (low != journal->disk_low || journal->read_only) /* the executor calls journal_retry() */
         journal->notify_due = true;
     journal->disk_low = low;
+}
+
+/* For a second nothing was synced: then there is time for the record. */
+static void record_sync(struct journal *journal)
+{
+    struct err ignored = {0};
+
+    journal->record_sync_ns = 0;
+    journal->io_busy = true;
+    pthread_mutex_unlock(&journal->lock);
+    enum rc rc = file_sync(journal->record, &ignored);
+    (void)rc; /* what it says is true whether or not it is on disk */
+    pthread_mutex_lock(&journal->lock);
+    journal->io_busy = false;
+    pthread_cond_broadcast(&journal->done);
 }
 
 /* The thread's work. */
@@ -349,6 +391,11 @@ bool journal__work(struct journal *journal)
     if (!journal->spare && journal->cur && !journal->cur->broken &&
         now_ns(journal) >= journal->spare_retry_ns) {
         spare_prepare(journal);
+        return true;
+    }
+    if (journal->record && journal->record_sync_ns != 0 && !journal->options.manual &&
+        now_ns(journal) >= journal->record_sync_ns) {
+        record_sync(journal);
         return true;
     }
     const struct journal_seg *cur = journal->cur;

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+/* load.c - loads of cold rows: wanted, queued, read by threads, taken in, pinned. */
 #include "store/load.h"
 
 #define XXH_INLINE_ALL
@@ -94,12 +96,17 @@ static void group_pins(struct hot *hot, const struct hot_group *group)
 
 /* ---- life ---- */
 
+static struct load_waiter *waiter_of(struct dlink *link)
+{
+    return DLIST_ITEM(link, struct load_waiter, link);
+}
+
 static void *loader_main(void *arg)
 {
     struct loads *loads = arg;
     pthread_mutex_lock(&loads->lock);
     while (!loads->stopping) {
-        if (!loads->queue) {
+        if (!loads->queue.first) {
             pthread_cond_wait(&loads->work, &loads->lock);
             continue;
         }
@@ -121,19 +128,15 @@ enum rc loads_init(struct loads *loads, struct hot *hot, struct engine *engine,
     table_init(&loads->held, load_hash, load_eq, loads);
     pthread_mutex_init(&loads->lock, NULL);
     pthread_cond_init(&loads->work, NULL);
-    loads->queue_tail = &loads->queue;
-    loads->done_tail = &loads->done;
     hot->row_pinned = row_pinned;
     hot->row_pinned_arg = loads;
     hot->group_pins = group_pins;
     loads->thread = mem_zalloc((thread_count + 1) * sizeof *loads->thread);
-    for (uint32_t i = 0; i < thread_count; i++) {
-        int code = pthread_create(&loads->thread[i], NULL, loader_main, loads);
-        if (code != 0)
-            return err_set(err, RC_IO, "could not start a loader thread: %s", strerror(code));
-        loads->thread_count++;
-    }
-    return RC_OK;
+    loads->thread_count = thread_count;
+    enum rc rc = RC_OK;
+    for (uint32_t i = 0; i < thread_count && rc == RC_OK; i++)
+        rc = thread_start(&loads->thread[i], "loader", loader_main, loads, err);
+    return rc;
 }
 
 static void load_free(struct load *load)
@@ -173,26 +176,8 @@ static struct hot_group *load_group(const struct loads *loads, const struct load
     return hot_group_find(loads->hot, load->slot, rest, hot_hash(loads->hot, load->slot, rest));
 }
 
-static void flight_add(struct load **list, struct load *load)
-{
-    load->flight_prev = NULL;
-    load->flight_next = *list;
-    if (*list)
-        (*list)->flight_prev = load;
-    *list = load;
-}
-
-static void flight_remove(struct load **list, struct load *load)
-{
-    if (load->flight_prev)
-        load->flight_prev->flight_next = load->flight_next;
-    else
-        *list = load->flight_next;
-    if (load->flight_next)
-        load->flight_next->flight_prev = load->flight_prev;
-}
-
-/* All of a group was read for one command: that leaves before what is asked for again and again. */
+/* A large part of a group was read for one command: that leaves before what is asked for again and
+ * again. */
 static void bulk_unref(struct tree *tree, const struct load *load)
 {
     struct tree_pos pos;
@@ -212,7 +197,7 @@ static void load_forget(struct loads *loads, struct load *load)
 {
     ASSERT(load->holder_count == 0 && !load->in_flight);
     if (!load_of_row(loads, load)) {
-        if (load->bulk && load->state == LOAD_READY && load->has_bound && !load->reverse)
+        if (load->page_count > 1 && load->state == LOAD_READY && load->has_bound && !load->reverse)
             bulk_unref(&load_group(loads, load)->tree, load);
         if (load->group_prev)
             load->group_prev->group_next = load->group_next;
@@ -223,7 +208,7 @@ static void load_forget(struct loads *loads, struct load *load)
     } else if (load->state == LOAD_READY) {
         load_table_remove(&loads->held, loads, load);
         if (load->kind == LOAD_KEYS)
-            flight_remove(&loads->shown, load);
+            dlist_remove(&loads->shown, &load->flight);
     }
     if (load->state == LOAD_READY)
         loads->pinned_bytes -= load->pinned_bytes;
@@ -235,7 +220,7 @@ static void load_land(struct loads *loads, struct load *load)
 {
     load->in_flight = false;
     load_table_remove(&loads->index, loads, load);
-    flight_remove(&loads->flight, load);
+    dlist_remove(&loads->flight, &load->flight);
     loads->flight_count--;
 }
 
@@ -248,12 +233,12 @@ void loads_done(struct loads *loads)
     pthread_cond_broadcast(&loads->work);
     pthread_mutex_unlock(&loads->lock);
     for (uint32_t i = 0; i < loads->thread_count; i++)
-        pthread_join(loads->thread[i], NULL);
+        thread_join(&loads->thread[i]);
     mem_free(loads->thread);
-    while (loads->waiters)
-        load_waiter_release(loads, loads->waiters);
-    while (loads->flight) {
-        struct load *load = loads->flight;
+    while (loads->waiters.first)
+        load_waiter_release(loads, waiter_of(loads->waiters.first));
+    while (loads->flight.first) {
+        struct load *load = DLIST_ITEM(loads->flight.first, struct load, flight);
         load_land(loads, load);
         load->state = LOAD_FAILED;
         load_forget(loads, load);
@@ -300,7 +285,7 @@ static size_t entry_cost(const struct tree_pos *pos)
  * interval. Entries with open intervals between them are passed: one load closes them all. */
 static void page_bound(const struct tree *tree, struct tree_pos pos, struct load *load)
 {
-    size_t pages = load->bulk ? LOAD_BULK_FACTOR : 1;
+    size_t pages = load->page_count;
     struct tree_pos bound = pos;
     size_t cost = entry_cost(&pos);
     for (size_t n = 0; cost < pages * PASS_ROWS_MAX; n++) {
@@ -346,6 +331,14 @@ static bool load_bound(const struct tree *tree, const struct load_want *want, st
     return true;
 }
 
+static uint32_t page_count(const struct load_want *want)
+{
+    if (want->row_count >= LOAD_BULK_ROWS_MAX)
+        return LOAD_BULK_FACTOR;
+    uint32_t count = (uint32_t)want->row_count / LOAD_PAGE_ROWS_MAX + 1;
+    return count > want->page_count ? count : want->page_count;
+}
+
 static struct load *load_new(struct loads *loads, const struct load_want *want, uint32_t mark)
 {
     const struct hot_prefix *prefix = &loads->hot->prefix[loads->hot->slot[want->slot].prefix];
@@ -364,7 +357,7 @@ static struct load *load_new(struct loads *loads, const struct load_want *want, 
         memcpy(group + prefix->bytes.len, want->key.ptr, want->key.len);
     load->group.ptr = group;
     load->reverse = want->reverse;
-    load->bulk = want->bulk;
+    load->page_count = page_count(want);
     load->has_from = want->has_from;
     if (want->has_from)
         load->from = copy_bytes(want->from);
@@ -379,7 +372,7 @@ static bool holds(const struct load_waiter *waiter, const struct load *load)
 {
     if (load->holder_count < waiter->load_count) {
         for (uint32_t i = 0; i < load->holder_count; i++)
-            if (load->holder[i] == waiter)
+            if (load->holder[i].waiter == waiter)
                 return true;
         return false;
     }
@@ -389,10 +382,23 @@ static bool holds(const struct load_waiter *waiter, const struct load *load)
     return false;
 }
 
-static void waiter_hold(struct loads *loads, struct load_waiter *waiter, struct load *load)
+static struct load_holder *holder_find(const struct load *load, const struct load_waiter *waiter)
 {
-    if (holds(waiter, load))
+    struct load_holder *holder = load->holder;
+    while (holder->waiter != waiter)
+        holder++;
+    return holder;
+}
+
+static void waiter_hold(struct loads *loads, struct load_waiter *waiter, struct load *load,
+                        uint64_t row_count)
+{
+    if (holds(waiter, load)) {
+        struct load_holder *holder = row_count > 0 ? holder_find(load, waiter) : NULL;
+        if (holder && holder->row_count < row_count)
+            holder->row_count = row_count;
         return;
+    }
     if (waiter->load_count == waiter->load_cap) {
         waiter->load_cap = waiter->load_cap ? waiter->load_cap * 2 : 4;
         waiter->load = mem_realloc(waiter->load, waiter->load_cap * sizeof(void *));
@@ -400,30 +406,25 @@ static void waiter_hold(struct loads *loads, struct load_waiter *waiter, struct 
     waiter->load[waiter->load_count++] = load;
     if (load->holder_count == load->holder_cap) {
         load->holder_cap = load->holder_cap ? load->holder_cap * 2 : 2;
-        load->holder = mem_realloc(load->holder, load->holder_cap * sizeof(void *));
+        load->holder = mem_realloc(load->holder, load->holder_cap * sizeof *load->holder);
     }
-    load->holder[load->holder_count++] = waiter;
+    load->holder[load->holder_count++] = (struct load_holder){waiter, row_count};
     if (load->in_flight)
         waiter->pending_count++;
     if (!waiter->listed) {
         waiter->listed = true;
-        waiter->prev = NULL;
-        waiter->next = loads->waiters;
-        if (loads->waiters)
-            loads->waiters->prev = waiter;
-        loads->waiters = waiter;
+        dlist_add_first(&loads->waiters, &waiter->link);
     }
 }
 
 static void load_enqueue(struct loads *loads, struct load *load)
 {
     load->in_flight = true;
-    flight_add(&loads->flight, load);
+    dlist_add_first(&loads->flight, &load->flight);
     loads->flight_count++;
     loads->started_count++;
     pthread_mutex_lock(&loads->lock);
-    *loads->queue_tail = load;
-    loads->queue_tail = &load->queue_next;
+    dlist_add_last(&loads->queue, &load->queue);
     pthread_cond_signal(&loads->work);
     pthread_mutex_unlock(&loads->lock);
 }
@@ -437,7 +438,7 @@ void load_start(struct loads *loads, const struct load_want *want, uint32_t mark
     if (!load && want->kind == LOAD_KEYS)
         load = table_find(&loads->held, hash, want, NULL); /* as good as a new one (4) */
     if (load) {
-        waiter_hold(loads, waiter, load);
+        waiter_hold(loads, waiter, load, want->row_count);
         return;
     }
     uint64_t group_hash = hot_hash(hot, want->slot, want->key);
@@ -464,7 +465,7 @@ void load_start(struct loads *loads, const struct load_want *want, uint32_t mark
     table_insert(&loads->index, hash, load);
     hot_slot_ref(hot, load->slot);
     load_enqueue(loads, load);
-    waiter_hold(loads, waiter, load);
+    waiter_hold(loads, waiter, load, want->row_count);
 }
 
 /* ---- reading; any thread ---- */
@@ -538,9 +539,8 @@ static enum rc page_rows(struct load *load, struct engine *engine, const struct 
     for (;;) {
         struct bytes key, value, group, suffix;
         uint8_t space;
-        size_t pages = load->bulk ? LOAD_BULK_FACTOR : 1;
-        if (!at_from && (load->row_count >= pages * LOAD_PAGE_ROWS_MAX ||
-                         load->rows.len >= pages * LOAD_PAGE_BYTES_MAX))
+        if (!at_from && (load->row_count >= load->page_count * LOAD_PAGE_ROWS_MAX ||
+                         load->rows.len >= (size_t)load->page_count * LOAD_PAGE_BYTES_MAX))
             return RC_OK;
         enum rc rc = engine->ops->iter_next(iter, &key, &value, &load->err);
         if (rc == RC_NOT_FOUND) {
@@ -651,14 +651,9 @@ static enum rc load_read(struct load *load, struct engine *engine, const struct 
 bool loads_step(struct loads *loads)
 {
     pthread_mutex_lock(&loads->lock);
-    struct load *load = loads->queue;
-    if (load) {
-        loads->queue = load->queue_next;
-        if (!loads->queue)
-            loads->queue_tail = &loads->queue;
-        load->queue_next = NULL;
+    struct load *load = DLIST_ITEM(dlist_take_first(&loads->queue), struct load, queue);
+    if (load)
         load->state = LOAD_READING;
-    }
     pthread_mutex_unlock(&loads->lock);
     if (!load)
         return false;
@@ -667,8 +662,7 @@ bool loads_step(struct loads *loads)
         err_set(&load->err, RC_NOMEM, "could not allocate memory for a load");
     pthread_mutex_lock(&loads->lock);
     load->state = LOAD_READ;
-    *loads->done_tail = load;
-    loads->done_tail = &load->queue_next;
+    dlist_add_last(&loads->done, &load->queue);
     pthread_mutex_unlock(&loads->lock);
     if (loads->notify)
         loads->notify(loads->notify_arg);
@@ -754,6 +748,52 @@ static enum rc finish_group(struct loads *loads, struct load *load, struct buf *
     return rc;
 }
 
+/* A page has ended, and the waiter wants more rows behind it: starts the load of the next of them
+ * that are cold. */
+static void load_go_on(struct loads *loads, const struct load *load, struct load_holder holder)
+{
+    if (load->kind != LOAD_PAGE || load->state != LOAD_READY || !load->has_bound ||
+        loads->hot->slot[load->slot].dead || holder.row_count <= load->row_count)
+        return;
+    const struct tree *tree = &load_group(loads, load)->tree;
+    uint64_t left = holder.row_count - load->row_count;
+    struct tree_pos pos;
+    bool open = false;
+    tree_seek(tree, load->bound, &pos);
+    struct tree_pos before = pos;
+    for (bool more = pos.exact; more && !open && left > 0; left--) {
+        before = pos;
+        more = entry_step(tree, load->reverse, &pos, &open);
+        loads->gap_search_count++;
+    }
+    if (!open)
+        return;
+    struct load_want want = {.kind = LOAD_PAGE,
+                             .slot = load->slot,
+                             .key = load_rest(load),
+                             .reverse = load->reverse,
+                             .row_count = left + 2, /* the one before, and what is open */
+                             .has_from = true,
+                             .from = block_entry(before.block, before.index).suffix};
+    load_start(loads, &want, loads->hot->meter.mark, holder.waiter);
+}
+
+/* The waiters of a load that has ended go on waiting for what is behind it, or may run. */
+static void holders_tell(struct loads *loads, const struct load *load)
+{
+    for (uint32_t i = 0; i < load->holder_count; i++) {
+        struct load_waiter *waiter = load->holder[i].waiter;
+        if (load->state == LOAD_FAILED && waiter->rc == RC_OK) {
+            waiter->rc = load->rc;
+            waiter->err = load->err;
+        }
+        waiter->brought_row_count += load->row_count;
+        load_go_on(loads, load, load->holder[i]);
+        if (--waiter->pending_count == 0)
+            waiter->ready(waiter, waiter->arg);
+    }
+}
+
 /* Takes what was read into the hot tier and tells the waiters. */
 static void load_finish(struct loads *loads, struct load *load, struct buf *scratch)
 {
@@ -767,6 +807,8 @@ static void load_finish(struct loads *loads, struct load *load, struct buf *scra
     load->rc = rc;
     load->state = rc == RC_OK ? LOAD_READY : LOAD_FAILED;
     loads->failed_count += rc != RC_OK;
+    if (rc != RC_OK)
+        loads->failed_err = load->err;
     if (load->state == LOAD_READY) {
         load->pinned_bytes = load->rows.len;
         loads->pinned_bytes += load->pinned_bytes;
@@ -784,16 +826,8 @@ static void load_finish(struct loads *loads, struct load *load, struct buf *scra
     if (load->state == LOAD_READY && load_of_row(loads, load))
         table_insert(&loads->held, load_hash(load, loads), load);
     if (load->state == LOAD_READY && load->kind == LOAD_KEYS)
-        flight_add(&loads->shown, load); /* (4) */
-    for (uint32_t i = 0; i < load->holder_count; i++) {
-        struct load_waiter *waiter = load->holder[i];
-        if (load->state == LOAD_FAILED && waiter->rc == RC_OK) {
-            waiter->rc = load->rc;
-            waiter->err = load->err;
-        }
-        if (--waiter->pending_count == 0)
-            waiter->ready(waiter, waiter->arg);
-    }
+        dlist_add_first(&loads->shown, &load->flight); /* (4) */
+    holders_tell(loads, load);
 }
 
 const struct load *loads_keys_find(const struct loads *loads, const struct load_want *want)
@@ -804,20 +838,15 @@ const struct load *loads_keys_find(const struct loads *loads, const struct load_
 bool loads_poll(struct loads *loads)
 {
     pthread_mutex_lock(&loads->lock);
-    struct load *load = loads->done;
-    loads->done = NULL;
-    loads->done_tail = &loads->done;
+    struct dlist done = loads->done;
+    loads->done = (struct dlist){0};
     pthread_mutex_unlock(&loads->lock);
-    if (!load)
+    if (!done.first)
         return false;
     struct buf scratch;
     buf_init(&scratch, STORE_VALUE_BYTES_MAX);
-    while (load) {
-        struct load *next = load->queue_next;
-        load->queue_next = NULL;
-        load_finish(loads, load, &scratch);
-        load = next;
-    }
+    for (struct dlink *link; (link = dlist_take_first(&done));)
+        load_finish(loads, DLIST_ITEM(link, struct load, queue), &scratch);
     buf_done(&scratch);
     return true;
 }
@@ -833,22 +862,15 @@ static void waiter_let_go(struct loads *loads, struct load_waiter *waiter, bool 
             waiter->load[kept++] = load;
             continue;
         }
-        uint32_t at = 0;
-        while (load->holder[at] != waiter)
-            at++;
-        load->holder[at] = load->holder[--load->holder_count];
+        *holder_find(load, waiter) = load->holder[load->holder_count - 1];
+        load->holder_count--;
         if (load->holder_count == 0 && !load->in_flight)
             load_forget(loads, load);
     }
     waiter->load_count = kept;
     if (kept == 0 && waiter->listed) {
         waiter->listed = false;
-        if (waiter->prev)
-            waiter->prev->next = waiter->next;
-        else
-            loads->waiters = waiter->next;
-        if (waiter->next)
-            waiter->next->prev = waiter->prev;
+        dlist_remove(&loads->waiters, &waiter->link);
     }
 }
 
@@ -856,6 +878,8 @@ void load_waiter_release(struct loads *loads, struct load_waiter *waiter)
 {
     waiter_let_go(loads, waiter, false);
     waiter->pending_count = 0;
+    waiter->brought_row_count = 0;
+    waiter->wait_count = 0;
     waiter->rc = RC_OK;
 }
 
@@ -870,26 +894,30 @@ void loads_pin_limit(struct loads *loads, uint64_t pinned_bytes_max)
 {
     if (loads->pinned_bytes <= pinned_bytes_max)
         return;
-    struct load_waiter *oldest = loads->waiters, *next;
-    for (struct load_waiter *waiter = loads->waiters; waiter; waiter = waiter->next)
-        if (waiter->ticket < oldest->ticket)
-            oldest = waiter;
-    for (struct load_waiter *waiter = loads->waiters; waiter; waiter = next) {
-        next = waiter->next;
+    struct load_waiter *oldest = waiter_of(loads->waiters.first), *next;
+    for (struct dlink *link = loads->waiters.first; link; link = link->next)
+        if (waiter_of(link)->ticket < oldest->ticket)
+            oldest = waiter_of(link);
+    for (struct load_waiter *waiter = waiter_of(loads->waiters.first); waiter; waiter = next) {
+        next = waiter_of(waiter->link.next);
         if (waiter == oldest)
             continue;
-        loads->wounded_count++;
+        loads->preempted_count++;
         waiter_let_go(loads, waiter, true);
     }
 }
 
+static uint32_t lowest_mark(const struct dlist *list, uint32_t mark)
+{
+    for (struct dlink *link = list->first; link; link = link->next) {
+        const struct load *load = DLIST_ITEM(link, struct load, flight);
+        if (load->mark < mark)
+            mark = load->mark;
+    }
+    return mark;
+}
+
 uint32_t loads_horizon(const struct loads *loads, uint32_t mark)
 {
-    for (const struct load *load = loads->flight; load; load = load->flight_next)
-        if (load->mark < mark)
-            mark = load->mark;
-    for (const struct load *load = loads->shown; load; load = load->flight_next)
-        if (load->mark < mark)
-            mark = load->mark;
-    return mark;
+    return lowest_mark(&loads->shown, lowest_mark(&loads->flight, mark));
 }

@@ -1,10 +1,12 @@
+// SPDX-License-Identifier: Apache-2.0
 /* load.h - bringing cold rows back: one flight an interval, held until who asked has run.
  *
  * A load reads one row, or one page of rows of a group, from the engine. The executor starts it
  * (load_start), a loader thread reads (loads_step), the executor takes the result into the hot tier
- * (load_finish), and the waiters run again. What a load brought is not evicted while a waiter
- * holds the load. A load of keys reads a page of the rows of a SPACE_WHOLE prefix; it is not taken
- * into the hot tier but shown to who holds it.
+ * (load_finish), and the waiters run again. A waiter that wants more rows than a page has does not
+ * run again for each: the next page is started when one has ended, until it has them all. What a
+ * load brought is not evicted while a waiter holds the load. A load of keys reads a page of the
+ * rows of a SPACE_WHOLE prefix; it is not taken into the hot tier but shown to who holds it.
  *
  * Why the result is right: `mark` is the flush mark when the load was started, and the horizon is
  * at most `mark` while the load is in flight. A change at or below the mark is in what the engine
@@ -26,8 +28,8 @@
  * Threads: all functions belong to the executor, except those marked. */
 #pragma once
 
-#include <pthread.h>
-
+#include "base/dlist.h"
+#include "base/thread.h"
 #include "store/engine.h"
 #include "store/hot.h"
 
@@ -37,12 +39,18 @@ enum load_state { LOAD_QUEUED, LOAD_READING, LOAD_READ, LOAD_READY, LOAD_FAILED 
 enum {
     LOAD_PAGE_ROWS_MAX = 256,
     LOAD_PAGE_BYTES_MAX = 64 * 1024,
-    LOAD_BULK_FACTOR = 32, /* a bulk page: the caller wants all of a group */
+    LOAD_BULK_FACTOR = 32, /* the largest page, of who wants many rows */
+    LOAD_BULK_ROWS_MAX = LOAD_BULK_FACTOR * LOAD_PAGE_ROWS_MAX,
     LOAD_KEYS_BYTES_MAX = 2 * 1024 * 1024,
     LOAD_KEYS_VALUE_BYTES = 64, /* of each value */
 };
 
 struct load_waiter;
+
+struct load_holder {
+    struct load_waiter *waiter;
+    uint64_t row_count; /* it wants so many from the load's first on */
+};
 
 struct load {
     enum load_kind kind;
@@ -53,7 +61,7 @@ struct load {
     size_t prefix_len;
     struct bytes group; /* owned: prefix and key */
     bool reverse;
-    bool bulk;
+    uint32_t page_count; /* LOAD_PAGE: it may be so many times as large as the smallest one */
     bool has_from; /* a row's suffix, or where the page begins (included); else the group's end */
     struct bytes from; /* owned */
     bool has_bound;    /* a hot entry where the page ends (excluded); once it is ready, the last row
@@ -72,13 +80,13 @@ struct load {
     enum rc rc;
     struct err err;
     /* executor */
-    struct load_waiter **holder;
+    struct load_holder *holder;
     uint32_t holder_count;
     uint32_t holder_cap;
     bool in_flight;
     struct load *group_prev, *group_next; /* loads of the same group */
-    struct load *flight_prev, *flight_next;
-    struct load *queue_next;
+    struct dlink flight;                  /* of loads.flight, or of loads.shown */
+    struct dlink queue;                   /* of loads.queue or loads.done */
 };
 
 /* Somebody who waits for loads; embedded by tasks. */
@@ -88,9 +96,11 @@ struct load_waiter {
     size_t load_count;
     size_t load_cap;
     uint32_t pending_count;
-    enum rc rc; /* of the first failed load */
+    uint64_t brought_row_count; /* by loads it waited for, since it has let go of everything */
+    uint32_t wait_count;        /* since then as well */
+    enum rc rc;                 /* of the first failed load */
     struct err err;
-    struct load_waiter *prev, *next; /* all waiters that hold loads */
+    struct dlink link; /* all waiters that hold loads */
     bool listed;
     void (*ready)(struct load_waiter *waiter, void *arg); /* all its loads ended */
     void *arg;
@@ -102,19 +112,20 @@ struct loads {
     const struct space_set *spaces;
     struct table index;  /* in flight, by (slot, group, from, kind, direction) */
     struct table held;   /* rows that waiters hold, by (slot, group) */
-    struct load *flight; /* in flight */
-    struct load *shown;  /* pages of keys that are held; linked like those in flight */
+    struct dlist flight; /* loads in flight */
+    struct dlist shown;  /* pages of keys that are held */
     size_t flight_count;
-    struct load_waiter *waiters;
+    struct dlist waiters; /* of struct load_waiter */
     uint64_t pinned_bytes;
-    uint64_t started_count, row_count, failed_count, wounded_count;
+    uint64_t started_count, row_count, failed_count, preempted_count;
+    uint64_t gap_search_count; /* entries passed in search of open intervals */
+    struct err failed_err;     /* of the last load that failed */
     /* shared with the loader threads, under `lock` */
     pthread_mutex_t lock;
     pthread_cond_t work;
-    struct load *queue, **queue_tail;
-    struct load *done, **done_tail;
+    struct dlist queue, done;
     bool stopping;
-    pthread_t *thread;
+    struct thread *thread;
     uint32_t thread_count;
     void (*notify)(void *arg);
     void *notify_arg;
@@ -130,7 +141,8 @@ struct load_want { /* one cold thing; bytes are borrowed */
     uint32_t slot;
     struct bytes key; /* without the prefix */
     bool reverse;
-    bool bulk;
+    uint64_t row_count;  /* LOAD_PAGE: so many from there on, page after page; 0: one page */
+    uint32_t page_count; /* and at least so large; 0: as row_count says */
     bool has_from;
     struct bytes from;
     bool (*match)(struct bytes pattern, struct bytes key);

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+/* meter.c - bytes of the hot tier by journal segment. */
 #include "store/meter.h"
 
 #include <string.h>

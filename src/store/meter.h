@@ -1,9 +1,11 @@
+// SPDX-License-Identifier: Apache-2.0
 /* meter.h - how many bytes of the hot tier are clean, and how many belong to which journal segment.
  *
  * Everything in the hot tier carries the number of the segment that holds its last change. Once the
  * flush mark reaches that number the thing is clean: it may be dropped and read back.
  *
- * Ownership: plain value, meter_done() frees the ring. Threads: the executor. */
+ * Ownership: plain value, meter_done() frees the ring.
+ * Threads: the executor. */
 #pragma once
 
 #include <stddef.h>

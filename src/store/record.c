@@ -1,8 +1,11 @@
+// SPDX-License-Identifier: Apache-2.0
 /* record.c - encodes and decodes the commits of a turn; see record.h for the drawing.
  *
  * Adding a record is on the path of every write: room is reserved once for the worst case and the
  * fields are written directly. Reading trusts nothing: every length is checked against the bytes
- * that are there and against base/limits.h. */
+ * that are there and against base/limits.h.
+ *
+ * Invariant: while a commit is open the body has `promised` bytes of memory behind its end. */
 #include "store/record.h"
 
 #include "base/codec.h"
@@ -19,6 +22,7 @@ enum {
 static void writer_start(struct record_writer *writer)
 {
     writer->group_offset = writer->other_offset = SIZE_MAX;
+    writer->promised = 0;
     writer->open = false;
     writer->commit_count = 0;
 }
@@ -46,7 +50,7 @@ void record_writer_clear(struct record_writer *writer)
 
 bool record_commit_begin(struct record_writer *writer)
 {
-    ASSERT(!writer->open);
+    ASSERT(!writer->open && writer->promised == 0);
     if (!buf_reserve(&writer->body, RECORD_COMMIT_HEADER_BYTES))
         return false;
     writer->open = true;
@@ -65,6 +69,7 @@ void record_commit_end(struct record_writer *writer)
         return;
     }
     le32_put(writer->body.ptr + writer->begin.len, (uint32_t)len);
+    writer->promised = 0;
     writer->open = false;
     writer->commit_count++;
 }
@@ -74,6 +79,7 @@ static void writer_cut(struct record_writer *writer, struct record_place place)
     buf_cut(&writer->body, place.len);
     writer->group_offset = place.group_offset;
     writer->other_offset = place.other_offset;
+    writer->promised = place.promised;
 }
 
 void record_commit_undo(struct record_writer *writer)
@@ -86,7 +92,10 @@ void record_commit_undo(struct record_writer *writer)
 
 struct record_place record_place(const struct record_writer *writer)
 {
-    return (struct record_place){writer->body.len, writer->group_offset, writer->other_offset};
+    return (struct record_place){.len = writer->body.len,
+                                 .group_offset = writer->group_offset,
+                                 .other_offset = writer->other_offset,
+                                 .promised = writer->promised};
 }
 
 void record_cut(struct record_writer *writer, struct record_place place)
@@ -162,7 +171,7 @@ bool record_add(struct record_writer *writer, enum record_kind kind, uint8_t spa
 
     uint8_t flag = group_flag(writer, kind, space, prefix, rest);
     size_t group_bytes = flag ? 0 : prefix.len + rest.len;
-    size_t more = RECORD_FIXED_BYTES_MAX + group_bytes + suffix.len + value.len;
+    size_t more = RECORD_FIXED_BYTES_MAX + group_bytes + suffix.len + value.len + writer->promised;
     if (UNLIKELY(writer->body.cap - writer->body.len < more) && !buf_reserve(&writer->body, more))
         return false;
 
@@ -200,6 +209,27 @@ bool record_add(struct record_writer *writer, enum record_kind kind, uint8_t spa
     }
     writer->body.len += (size_t)(at - start);
     return true;
+}
+
+bool record_counter_promise(struct record_writer *writer, struct bytes name)
+{
+    ASSERT(writer->open);
+    size_t promised = writer->promised + RECORD_FIXED_BYTES_MAX + name.len;
+    if (!buf_reserve(&writer->body, promised))
+        return false;
+    writer->promised = promised;
+    return true;
+}
+
+void record_counter_add(struct record_writer *writer, uint8_t space, struct bytes name,
+                        int64_t delta)
+{
+    const struct bytes none = bytes_of("", 0);
+    size_t bytes = RECORD_FIXED_BYTES_MAX + name.len;
+    ASSERT(writer->promised >= bytes);
+    writer->promised -= bytes;
+    bool added = record_add(writer, RECORD_COUNTER_ADD, space, name, none, none, none, delta);
+    ASSERT(added);
 }
 
 void record_reader_init(struct record_reader *reader, struct bytes body)

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /* record.h - row changes as they stand in a journal frame.
  *
  * Body of a turn = commits, one after the other, with consecutive LSNs:
@@ -15,7 +16,8 @@
  *         DROP_GROUP, DROP_PREFIX: nothing
  *         COUNTER_ADD: uvarint of the zigzag code of the delta
  *
- * Ownership: decoded records borrow the body. Threads: any. */
+ * Ownership: decoded records borrow the body.
+ * Threads: any. */
 #pragma once
 
 #include "base/buf.h"
@@ -45,12 +47,14 @@ struct record_place { /* in a turn's body */
     size_t len;
     size_t group_offset; /* of the record that names the last record's group; SIZE_MAX: none */
     size_t other_offset; /* of the one that names the last other group */
+    size_t promised;     /* bytes of room for records that are still to come */
 };
 
 /* Writes the commits of a turn; the store keeps one a turn. */
 struct record_writer {
     struct buf body;
     size_t group_offset, other_offset;
+    size_t promised;           /* room of the open commit that no other record takes */
     bool open;                 /* a commit */
     struct record_place begin; /* of the open one */
     uint32_t commit_count;     /* closed ones */
@@ -69,6 +73,11 @@ void record_cut(struct record_writer *writer, struct record_place place); /* wha
 bool record_add(struct record_writer *writer, enum record_kind kind, uint8_t space,
                 struct bytes prefix, struct bytes rest, struct bytes suffix, struct bytes value,
                 int64_t delta) NODISCARD;
+/* Takes room for one counter's record of the open commit, so that record_counter_add() cannot fail.
+ * False: as record_add(). A commit may end without a record that was promised. */
+bool record_counter_promise(struct record_writer *writer, struct bytes name) NODISCARD;
+void record_counter_add(struct record_writer *writer, uint8_t space, struct bytes name,
+                        int64_t delta);
 
 /* Walks the commits of a turn's body. */
 struct record_reader {

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /* recover.c - reads the segments of a journal after the process has ended.
  *
  * What is decided, for segment N that ends at offset t (the end of its last good turn):
@@ -8,12 +9,16 @@
  *       been begun, N was synced whole: damage at N, t. Otherwise neither N's end nor N+1 was ever
  *       durable: N is cut at t, N+1 and what follows are dropped.
  *   (4) N+1's header is torn as a power cut tears it (a part is missing or zero) and no frame
- * behind it has a mark above zero: it was never durable and is dropped, unless (3) says of N+2 that
- *       N+1 was whole. A header that is bad in another way is damage at N+1, 0.
+ *       behind it has a mark above zero: it was never durable and is dropped, unless (3) says of
+ *       N+2 that N+1 was whole. A header that is bad in another way is damage at N+1, 0.
  *   (5) A last segment without frames carries nothing and is dropped, so its number is used again:
  *       also one whose header does not fit what was read or flushed before it, because its begin
- * was taken back and a power cut brought it again, unless a frame of any salt has a mark. (6)
- * Everything else that does not fit (number, store, chain) is damage at N+1, 0. Dropping goes from
+ *       was taken back and a power cut brought it again, unless a frame of any salt has a mark.
+ *   (6) Everything else that does not fit (number, store, chain) is damage at N+1, 0.
+ *   (7) The record (journal_record.h) says how much of one segment was synced, whatever its frames
+ *       say. If less of it can be read, that is damage there, and it proves that the segment before
+ *       is whole.
+ * What is cut by (3), and the torn end of the last segment, is kept in lost/. Dropping goes from
  * the last segment back, each removal synced, so that no gap appears if it is interrupted. */
 #include "store/recover.h"
 
@@ -23,6 +28,7 @@
 #include "base/crc32c.h"
 #include "base/mem.h"
 #include "store/journal_int.h"
+#include "store/journal_record.h"
 
 #include "base/banned.h"
 
@@ -31,6 +37,7 @@ enum {
     LOST_NAMES_MAX = 1000,
     MOVE_BYTES = 1024 * 1024,
     UNPROVEN_SEGMENTS = 3, /* the last two, and an empty one that was prepared */
+    REASON_BYTES = 256,
 };
 
 struct end_state { /* what the next segment's header has to say about those before it */
@@ -50,7 +57,11 @@ struct recovery {
     size_t read_count;    /* number[0 .. read_count) were read and are good up to their ends */
     uint64_t frame_count; /* turns of the last of them */
     uint64_t synced;      /* the greatest mark in it */
-    bool done;            /* what follows was dropped or moved */
+    uint64_t lost_count;  /* turns behind its end */
+    bool torn;            /* and something is there */
+    struct journal_record record;
+    bool done;  /* what follows was dropped or moved */
+    bool moved; /* by a repair */
 };
 
 static void path_of(const struct recovery *recovery, uint64_t number, char to[PATH_BYTES_MAX])
@@ -66,19 +77,6 @@ static enum rc remove_synced(struct recovery *recovery, uint64_t number, struct 
     if (rc != RC_OK && rc != RC_NOT_FOUND)
         return rc;
     return files_sync_dir(recovery->files, recovery->options->dir, err);
-}
-
-/* number[from ..] were never durable. */
-static enum rc drop_from(struct recovery *recovery, size_t from, struct err *err)
-{
-    while (recovery->count > from) {
-        enum rc rc = remove_synced(recovery, recovery->number[recovery->count - 1], err);
-        if (rc != RC_OK)
-            return rc;
-        recovery->count--;
-    }
-    recovery->done = true;
-    return RC_OK;
 }
 
 /* Writes the bytes [from, to) over themselves. */
@@ -218,6 +216,104 @@ static enum rc move_one(struct recovery *recovery, size_t index, uint64_t offset
     return rc;
 }
 
+static enum rc size_of(struct recovery *recovery, size_t index, uint64_t *ret_size, struct err *err)
+{
+    CLEANUP(file_closep) struct file *file = NULL;
+    char path[PATH_BYTES_MAX];
+
+    *ret_size = 0;
+    if (index >= recovery->count)
+        return RC_OK;
+    path_of(recovery, recovery->number[index], path);
+    enum rc rc = file_open(recovery->files, path, FILE_READ, &file, err);
+    if (rc == RC_OK)
+        rc = file_size(file, ret_size, err);
+    return rc;
+}
+
+/* Keeps what is cut off in lost/, from the offset on, and tells. Without disk it is only told. */
+static enum rc cut_keep(struct recovery *recovery, size_t index, uint64_t offset,
+                        uint64_t turn_count, struct err *err)
+{
+    struct journal_cut cut = {
+        .segment = recovery->number[index], .offset = offset, .turn_count = turn_count};
+    struct err ignored = {0};
+    char from[PATH_BYTES_MAX];
+    uint64_t size = 0;
+
+    enum rc rc = size_of(recovery, index, &size, err);
+    if (rc != RC_OK)
+        return rc;
+    cut.bytes = size - offset;
+    path_of(recovery, cut.segment, from);
+    rc = lost_path(recovery, cut.segment, offset, cut.kept, &ignored);
+    if (rc == RC_OK)
+        rc = copy_tail(recovery, from, offset, cut.kept, &ignored);
+    if (rc == RC_OK)
+        rc = lost_sync(recovery, &ignored);
+    if (rc == RC_OK) {
+        report(recovery, from, offset, cut.kept);
+    } else {
+        enum rc removed = files_remove(recovery->files, cut.kept, &ignored);
+        (void)removed;
+        cut.kept[0] = '\0';
+    }
+    if (recovery->options->cut)
+        recovery->options->cut(&cut, recovery->options->arg);
+    return RC_OK;
+}
+
+/* The turns of number[index], as many as there are up to a bad one and behind it. */
+static enum rc turns_count(struct recovery *recovery, size_t index, uint64_t *ret_count,
+                           struct err *err)
+{
+    CLEANUP(segment_closep) struct segment_reader *reader = NULL;
+    struct segment_turn turn;
+    char path[PATH_BYTES_MAX];
+
+    *ret_count = 0;
+    path_of(recovery, recovery->number[index], path);
+    enum rc rc = segment_open(recovery->files, path, &reader, err);
+    if (rc == RC_CORRUPT || rc == RC_NOT_FOUND)
+        return RC_OK; /* without a header nothing in it can be recognized */
+    while (rc == RC_OK && (rc = segment_next(reader, &turn, err)) == RC_OK)
+        (*ret_count)++;
+    if (rc != RC_NOT_FOUND)
+        return rc;
+    *ret_count += segment_reader_lost_count(reader);
+    return RC_OK;
+}
+
+/* number[from ..] were never durable. */
+static enum rc drop_from(struct recovery *recovery, size_t from, struct err *err)
+{
+    while (recovery->count > from) {
+        uint64_t turn_count = 0;
+        enum rc rc = turns_count(recovery, recovery->count - 1, &turn_count, err);
+        if (rc == RC_OK && turn_count > 0)
+            rc = cut_keep(recovery, recovery->count - 1, 0, turn_count, err);
+        if (rc == RC_OK)
+            rc = remove_synced(recovery, recovery->number[recovery->count - 1], err);
+        if (rc != RC_OK)
+            return rc;
+        recovery->count--;
+    }
+    recovery->done = true;
+    return RC_OK;
+}
+
+/* (7): what was synced of the segment; 0: nothing is known. A header of another salt was begun
+ * later, by a program that does not know the record. */
+static uint64_t recorded_bytes(const struct recovery *recovery, size_t index,
+                               const struct segment_header *header)
+{
+    const struct journal_record *record = &recovery->record;
+    if (index >= recovery->count || record->number != recovery->number[index] ||
+        (header && header->salt != record->salt))
+        return 0;
+    return record->bytes;
+}
+
 /* What is durable is not whole, from this offset of number[index] on. */
 static enum rc damage(struct recovery *recovery, size_t index, uint64_t offset, const char *why,
                       struct err *err)
@@ -233,6 +329,7 @@ static enum rc damage(struct recovery *recovery, size_t index, uint64_t offset, 
                        path, (unsigned long long)offset, why, parent, parent);
     }
     enum rc rc = RC_OK;
+    recovery->moved = true;
     if (offset > 0)
         rc = move_one(recovery, index, offset, err);
     size_t from = offset > 0 ? index + 1 : index;
@@ -324,21 +421,6 @@ static enum rc segment_looks(struct recovery *recovery, const char *path, bool *
     return rc;
 }
 
-static enum rc size_of(struct recovery *recovery, size_t index, uint64_t *ret_size, struct err *err)
-{
-    CLEANUP(file_closep) struct file *file = NULL;
-    char path[PATH_BYTES_MAX];
-
-    *ret_size = 0;
-    if (index >= recovery->count)
-        return RC_OK;
-    path_of(recovery, recovery->number[index], path);
-    enum rc rc = file_open(recovery->files, path, FILE_READ, &file, err);
-    if (rc == RC_OK)
-        rc = file_size(file, ret_size, err);
-    return rc;
-}
-
 /* Whether number[index], if there is one, proves that the segment before it is whole on disk: a
  * frame of it says so, or the segment after it has been begun (3). */
 static enum rc proves_before(struct recovery *recovery, size_t index, bool *ret_proves,
@@ -355,7 +437,7 @@ static enum rc proves_before(struct recovery *recovery, size_t index, bool *ret_
     enum rc rc = size_of(recovery, index + 1, &size, err);
     if (rc != RC_OK)
         return rc;
-    if (size > 0) {
+    if (size > 0 || recorded_bytes(recovery, index, NULL) > 0) {
         *ret_proves = true;
         return RC_OK;
     }
@@ -383,7 +465,7 @@ static enum rc bad_header(struct recovery *recovery, size_t index, const char *p
     bool torn = false, claims = false, proves = false;
 
     enum rc rc = segment_looks(recovery, path, &torn, &claims, err);
-    torn = torn && !claims;
+    torn = torn && !claims && recorded_bytes(recovery, index, NULL) == 0;
     if (rc == RC_OK && torn)
         rc = proves_before(recovery, index + 1, &proves, err);
     if (rc != RC_OK)
@@ -492,8 +574,18 @@ static enum rc read_turns(struct recovery *recovery, size_t index, struct segmen
                            segment_reader_chain(reader)};
     recovery->read_count = index + 1;
     recovery->synced = segment_reader_synced(reader);
+    recovery->torn = segment_reader_end(reader) == SEGMENT_END_TORN;
+    recovery->lost_count = segment_reader_lost_count(reader);
+    uint64_t recorded = recorded_bytes(recovery, index, header);
     if (segment_reader_end(reader) == SEGMENT_END_DAMAGED) /* (1) */
         return damage(recovery, index, recovery->end.bytes, segment_reader_reason(reader), err);
+    if (recorded > recovery->end.bytes) { /* (7) */
+        char why[REASON_BYTES];
+        snprintf(why, sizeof why, "%llu bytes of it were on disk%s%.120s",
+                 (unsigned long long)recorded, recovery->torn ? ", and " : "",
+                 recovery->torn ? segment_reader_reason(reader) : "");
+        return damage(recovery, index, recovery->end.bytes, why, err);
+    }
     return RC_OK;
 }
 
@@ -568,6 +660,34 @@ static enum rc list_prepare(struct recovery *recovery, struct err *err)
     return RC_OK;
 }
 
+/* (7): a segment that was durable is not there. */
+static enum rc record_present(struct recovery *recovery, struct err *err)
+{
+    const struct journal_record *record = &recovery->record;
+    char path[PATH_BYTES_MAX], parent[PATH_BYTES_MAX];
+
+    if (record->number <= recovery->options->mark_segment ||
+        (recovery->count > 0 && record->number <= recovery->number[recovery->count - 1]))
+        return RC_OK;
+    recovery->moved = recovery->options->repair;
+    if (recovery->options->repair)
+        return RC_OK;
+    path_of(recovery, record->number, path);
+    journal__parent_path(parent, recovery->options->dir);
+    return err_set(err, RC_CORRUPT,
+                   "the journal is damaged: \"%s\" is missing, of which %llu bytes were on disk; "
+                   "put it back, or give it up with: terrace repair %s",
+                   path, (unsigned long long)record->bytes, parent);
+}
+
+static enum rc record_remove(struct recovery *recovery, struct err *err)
+{
+    char path[PATH_BYTES_MAX];
+    journal_record_path(path, recovery->options->dir);
+    enum rc rc = files_remove(recovery->files, path, err);
+    return rc == RC_NOT_FOUND ? RC_OK : rc; /* finish() syncs the directory */
+}
+
 /* The last segment was read to its end. */
 static enum rc finish(struct recovery *recovery, struct journal_start *ret_start, struct err *err)
 {
@@ -579,6 +699,10 @@ static enum rc finish(struct recovery *recovery, struct journal_start *ret_start
         .last_lsn = recovery->options->mark_lsn,
     };
     enum rc rc = RC_OK;
+    if (count > 0 && recovery->torn && !recovery->moved)
+        rc = cut_keep(recovery, count - 1, recovery->end.bytes, recovery->lost_count, err);
+    if (rc != RC_OK)
+        return rc;
     if (count > 0 && recovery->frame_count == 0) { /* (5) */
         rc = remove_synced(recovery, recovery->number[count - 1], err);
         start.next_number--;
@@ -609,9 +733,16 @@ enum rc journal_recover(const struct journal_recover_options *options,
         rc = files_list(options->files, options->dir, list_name, &recovery, err);
     if (rc == RC_OK)
         rc = list_prepare(&recovery, err);
+    if (rc == RC_OK)
+        rc =
+            journal_record_read(options->files, options->dir, options->uuid, &recovery.record, err);
+    if (rc == RC_OK)
+        rc = record_present(&recovery, err);
     recovery.done = false; /* what is before a gap is still to be read */
     for (size_t i = 0; rc == RC_OK && !recovery.done && i < recovery.count; i++)
         rc = read_segment(&recovery, i, err);
+    if (rc == RC_OK && recovery.moved) /* (7): it speaks of what is not there any more */
+        rc = record_remove(&recovery, err);
     if (rc == RC_OK)
         rc = finish(&recovery, ret_start, err);
     mem_free(recovery.number);

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+/* restore.c - opens, checks, repairs and restores directories of stopped stores. */
 #include "store/restore.h"
 
 #include <stdio.h>
@@ -9,15 +11,6 @@
 #include "base/banned.h"
 
 enum { COPY_BYTES = 1024 * 1024, INSPECT_CACHE_BYTES = 16 * 1024 * 1024 };
-
-static enum rc path_join(char to[PATH_BYTES_MAX], const char *dir, const char *name,
-                         struct err *err)
-{
-    int len = snprintf(to, PATH_BYTES_MAX, "%s/%s", dir, name);
-    if (len < 0 || len >= PATH_BYTES_MAX)
-        return err_set(err, RC_TOO_BIG, "the path of \"%s\" is too long", dir);
-    return RC_OK;
-}
 
 /* ---- opening ---- */
 
@@ -145,6 +138,19 @@ static enum rc journal_check(struct store_dir *dir, bool repair, struct buf *rep
 
 /* ---- repair ---- */
 
+struct damage {
+    struct buf *report;
+    uint64_t count;
+};
+
+static void damage_tell(void *arg, const char *text)
+{
+    struct damage *damage = arg;
+    damage->count++;
+    bool added = buf_printf(damage->report, "the engine is damaged: %s\n", text);
+    (void)added; /* full: they are counted all the same */
+}
+
 enum rc store_repair(struct files *files, const struct engine_ops *engine, const char *path,
                      struct buf *report, struct store_repair_result *ret_result, struct err *err)
 {
@@ -164,7 +170,14 @@ enum rc store_repair(struct files *files, const struct engine_ops *engine, const
     if (rc != RC_OK)
         return err_prefix(err, "only the journal can be repaired, and the engine under it is not "
                                "whole; restore a backup: ");
-    return journal_check(&dir, true, report, ret_result, err);
+    struct damage damage = {.report = report};
+    if (engine->verify)
+        rc = engine->verify(dir.engine, damage_tell, &damage, err);
+    if (rc == RC_OK)
+        rc = journal_check(&dir, true, report, ret_result, err);
+    if (rc == RC_OK)
+        ret_result->damaged_count = damage.count;
+    return rc;
 }
 
 /* ---- restore ---- */

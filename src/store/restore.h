@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /* restore.h - directories of stopped stores: looking into them, repairing, restoring a backup.
  *
  * A directory is a store's, or a backup's (the same without LOCK, flush/ and lost/). All of this
@@ -32,9 +33,11 @@ struct store_repair_result {
     uint64_t segment_count; /* whole ones above the mark */
     uint64_t turn_count;
     uint64_t last_lsn;
+    uint64_t damaged_count; /* files of the engine; nothing but a backup has their rows */
 };
-/* Makes the journal whole again: what is damaged, and all that follows it, is moved to lost/; a
- * line for each thing moved is added to `report`. */
+/* Verifies the engine, and makes the journal whole again: what is damaged, and all that follows it,
+ * is moved to lost/; a line for each thing moved, and for each damaged file of the engine, is added
+ * to `report`. */
 enum rc store_repair(struct files *files, const struct engine_ops *engine, const char *path,
                      struct buf *report, struct store_repair_result *ret_result,
                      struct err *err) NODISCARD;

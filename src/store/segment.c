@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /* segment.c - encodes segment and frame headers, reads segments back.
  *
  * Invariants of the reader:
@@ -43,6 +44,7 @@ struct segment_reader {
     uint32_t chain;
     uint64_t last_lsn;
     uint64_t synced;
+    uint64_t lost_count;
     enum segment_end end;
     char reason[REASON_BYTES];
 };
@@ -315,6 +317,11 @@ uint64_t segment_reader_last_lsn(const struct segment_reader *reader)
     return reader->last_lsn;
 }
 
+uint64_t segment_reader_lost_count(const struct segment_reader *reader)
+{
+    return reader->lost_count;
+}
+
 uint64_t segment_reader_synced(const struct segment_reader *reader)
 {
     return reader->synced;
@@ -332,8 +339,10 @@ static bool is_zero(const uint8_t *at, size_t len)
     return len == 0 || (at[0] == 0 && memcmp(at, at + 1, len - 1) == 0);
 }
 
-/* The greatest synced-up-to mark of whole frame headers that begin in [at, at + len - 39). */
-static uint64_t scan_part(const uint8_t *at, size_t len, uint64_t file_offset, uint32_t salt)
+/* What whole frame headers say that begin in [at, at + len - 39): the greatest synced-up-to mark,
+ * and how many turns end with them. */
+static uint64_t scan_part(const uint8_t *at, size_t len, uint64_t file_offset, uint32_t salt,
+                          uint64_t *turn_count)
 {
     uint64_t greatest = 0;
     const uint8_t *from = at;
@@ -344,9 +353,11 @@ static uint64_t scan_part(const uint8_t *at, size_t len, uint64_t file_offset, u
         if (!from || (size_t)(end - from) < FRAME_HEADER_BYTES)
             break;
         uint64_t synced = le64_get(from + 24);
-        if (synced > greatest && synced <= file_offset + (uint64_t)(from - at) &&
-            le32_get(from + 36) == crc32c(salt, from, FRAME_HEADER_BYTES - 4))
-            greatest = synced;
+        if (synced <= file_offset + (uint64_t)(from - at) &&
+            le32_get(from + 36) == crc32c(salt, from, FRAME_HEADER_BYTES - 4)) {
+            greatest = synced > greatest ? synced : greatest;
+            *turn_count += !(le32_get(from + 20) & FRAME_MORE);
+        }
         from++;
     }
     return greatest;
@@ -369,7 +380,8 @@ static enum rc scan_rest(struct segment_reader *reader, uint64_t from, bool *ret
         if (!part)
             continue; /* the file became shorter: reader->size has changed */
         zero = zero && is_zero(part, len);
-        uint64_t synced = zero ? 0 : scan_part(part, len, at, reader->header.salt);
+        uint64_t synced =
+            zero ? 0 : scan_part(part, len, at, reader->header.salt, &reader->lost_count);
         if (synced > reader->synced)
             reader->synced = synced;
         if (len == left)

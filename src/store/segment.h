@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /* segment.h - journal segments on disk: header, frames, reading, telling a torn tail from damage.
  *
  * Segment file `<dir>/journal/<number, 16 hex digits>.seg`, integers little-endian:
@@ -28,7 +29,8 @@
  * The chain CRC of a segment is crc32c over the header's CRC field and then the 36..39 field of
  * every frame, in order: a segment that lost a frame, or belongs elsewhere, breaks the chain.
  *
- * Ownership: a turn's body is borrowed from the reader until the next call. Threads: one owner. */
+ * Ownership: a turn's body is borrowed from the reader until the next call.
+ * Threads: one owner. */
 #pragma once
 
 #include "base/file.h"
@@ -105,6 +107,8 @@ enum segment_end segment_reader_end(const struct segment_reader *reader);
 uint64_t segment_reader_offset(const struct segment_reader *reader); /* end of the last good turn */
 uint32_t segment_reader_chain(const struct segment_reader *reader);  /* over what was read so far */
 uint64_t segment_reader_last_lsn(const struct segment_reader *reader);
+/* After a bad end: turns that begin behind it, by the headers that are whole. */
+uint64_t segment_reader_lost_count(const struct segment_reader *reader);
 /* The greatest synced-up-to mark seen, also in frames beyond a bad one. */
 uint64_t segment_reader_synced(const struct segment_reader *reader);
 /* After a bad end: what was wrong, for people. */

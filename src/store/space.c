@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+/* space.c - declares spaces, and joins and splits their keys. */
 #include "store/space.h"
 
 #include <string.h>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /* space.h - spaces: where a group key ends, and how a row's key looks in the engine.
  *
  * Engine key of a row:
@@ -9,7 +10,8 @@
  * No two (group key, suffix) pairs of a space share an engine key: the group key has a fixed
  * length, a stored length, or takes all of the key and the suffix is empty.
  *
- * Ownership: a space set borrows nothing and can be copied. Threads: read-only after open. */
+ * Ownership: a space set borrows nothing and can be copied.
+ * Threads: read-only after open. */
 #pragma once
 
 #include "base/buf.h"

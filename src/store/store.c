@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+/* store.c - rows of the open commit: get, put, delete, groups, prefixes, counters. */
 #include "store/store_int.h"
 
 #include "base/codec.h"
@@ -77,12 +79,15 @@ static enum rc change_check(const struct store *store, struct store_group group,
     enum rc rc = commit_check(store, err);
     if (rc != RC_OK)
         return rc;
-    if (deletes || store->begin_flags & STORE_DELETES)
+    if (deletes || store->begin_flags & STORE_DELETES) {
+        if (UNLIKELY(store->no_room != RC_OK) && store__deletes_over(store))
+            return err_set(err, store->no_room, "%s", store->no_room_to_delete_err.text);
         return group_check(store, group, suffix, err);
+    }
     if (journal_disk_low(store->journal))
         return err_set(err, RC_FULL, "%s", rc_text(RC_FULL));
-    if (UNLIKELY(store->disk_full))
-        return err_set(err, RC_FULL, "the disk is full and memory too; only deleting commands run");
+    if (UNLIKELY(store->no_room != RC_OK))
+        return err_set(err, store->no_room, "%s", store->no_room_err.text);
     return group_check(store, group, suffix, err);
 }
 
@@ -98,9 +103,9 @@ static bool want_copy(struct store *store, struct bytes bytes, struct bytes *ret
 }
 
 enum rc store__cold(struct store *store, struct store_group group, struct bytes suffix,
-                    enum store_want_kind kind, bool bulk, struct err *err)
+                    enum store_want_kind kind, uint64_t row_count, struct err *err)
 {
-    struct store_want_row want = {.kind = kind, .prefix = group.prefix, .bulk = bulk};
+    struct store_want_row want = {.kind = kind, .prefix = group.prefix, .row_count = row_count};
     if (!want_copy(store, group.key, &want.key) || !want_copy(store, suffix, &want.suffix))
         return err_set(err, RC_NOMEM, "could not allocate memory to ask for a cold row");
     if (store->want_count == store->want_cap) {
@@ -182,7 +187,7 @@ static enum rc row_probe(struct store *store, struct store_group group, struct h
 {
     const struct hot_prefix *prefix = &store->hot.prefix[group.prefix];
     if (store->options.always_cold)
-        return store__cold(store, group, bytes_of("", 0), STORE_WANT_ROW, false, err);
+        return store__cold(store, group, bytes_of("", 0), STORE_WANT_ROW, 0, err);
     store->key.len = 0;
     store->value.len = 0;
     uint8_t space = prefix->space;
@@ -194,7 +199,7 @@ static enum rc row_probe(struct store *store, struct store_group group, struct h
     if (rc == RC_NOT_FOUND)
         return rc;
     if (rc != RC_OK) /* not in the engine's memory, or an error the loader will meet again */
-        return store__cold(store, group, bytes_of("", 0), STORE_WANT_ROW, false, err);
+        return store__cold(store, group, bytes_of("", 0), STORE_WANT_ROW, 0, err);
     struct bytes packed;
     rc = value_pack(store, group.prefix, group.key, bytes_of("", 0), buf_bytes(&store->value),
                     &packed, err);
@@ -317,7 +322,7 @@ static enum rc tree_get(struct store *store, struct store_group group, struct by
     *ret_pos = NULL;
     if (store__group_find(store, group, &found) == RC_COLD) {
         store->cold_count++;
-        return store__cold(store, group, suffix, STORE_WANT_ROW, false, err);
+        return store__cold(store, group, suffix, STORE_WANT_ROW, 0, err);
     }
     if (!found)
         return RC_NOT_FOUND;
@@ -337,7 +342,7 @@ static enum rc tree_get(struct store *store, struct store_group group, struct by
     if (!tree_gap(&found->tree, &place))
         return RC_NOT_FOUND;
     store->cold_count++;
-    return store__cold(store, group, suffix, STORE_WANT_ROW, false, err);
+    return store__cold(store, group, suffix, STORE_WANT_ROW, 0, err);
 }
 
 enum rc store_get(struct store *store, struct store_group group, struct bytes suffix,
@@ -500,6 +505,12 @@ void store__counter_add(struct store *store, uint32_t counter, int64_t delta)
 
 /* ---- changing, with a record ---- */
 
+static enum rc commit_too_big(struct err *err)
+{
+    return err_set(err, RC_TOO_BIG, "the commit is over its limit of %d bytes, or memory is out",
+                   STORE_COMMIT_BYTES_MAX);
+}
+
 static enum rc record_change(struct store *store, enum record_kind kind, struct store_group group,
                              struct bytes suffix, struct bytes value,
                              struct record_place *ret_place, struct err *err)
@@ -508,9 +519,7 @@ static enum rc record_change(struct store *store, enum record_kind kind, struct 
     *ret_place = record_place(&store->writer);
     if (!record_add(&store->writer, kind, prefix->space, prefix->bytes, group.key, suffix, value,
                     0))
-        return err_set(err, RC_TOO_BIG,
-                       "the commit is over its limit of %d bytes, or memory is out",
-                       STORE_COMMIT_BYTES_MAX);
+        return commit_too_big(err);
     return RC_OK;
 }
 
@@ -705,7 +714,7 @@ enum rc store_prefix_drop(struct store *store, uint32_t prefix, struct err *err)
                        STORE_TURN_PREFIX_DROPS_MAX);
     if (!record_add(&store->writer, RECORD_DROP_PREFIX, what->space, what->bytes, bytes_of("", 0),
                     bytes_of("", 0), bytes_of("", 0), 0))
-        return err_set(err, RC_TOO_BIG, "the commit is over its limit");
+        return commit_too_big(err);
     store__prefix_drop(store, prefix);
     return RC_OK;
 }
@@ -753,6 +762,8 @@ enum rc store_counter_add(struct store *store, uint32_t counter, int64_t delta, 
     bool listed = false;
     for (size_t i = 0; i < store->changed_counter_count; i++)
         listed = listed || store->changed_counter[i] == counter;
+    if (!listed && !record_counter_promise(&store->writer, what->name))
+        return commit_too_big(err);
     if (!listed)
         store->changed_counter[store->changed_counter_count++] = counter;
     what->value = value;

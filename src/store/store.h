@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /* store.h - spaces, groups and rows: what every data model is written on.
  *
  * A row is (prefix, group key, suffix) -> value in a space. Rows of a group are in byte order of
@@ -27,6 +28,7 @@
 struct store; /* defined in store/store_int.h */
 struct engine_memory;
 struct load_waiter; /* store/load.h */
+struct journal_cut; /* store/recover.h */
 
 struct store_options {
     const char *dir;                  /* made if missing */
@@ -39,6 +41,7 @@ struct store_options {
     uint64_t seed;                       /* of all randomness; 0: from the system */
     size_t hot_memory_bytes;             /* 0: 1 GiB */
     uint64_t disk_reserve_bytes;         /* UINT64_MAX: 1 GiB */
+    uint64_t full_reserve_bytes;         /* held as a file for a full disk (reserve.h); 0: none */
     enum durability durability;
     size_t segment_bytes;    /* 0: from hot_memory_bytes */
     size_t flush_unit_bytes; /* 0: a quarter of hot_memory_bytes, 64..512 MiB */
@@ -57,6 +60,8 @@ struct store_options {
  * A full disk does not prevent opening: the store is read-only until there is room. */
 enum rc store_open(const struct store_options *options, struct store **ret_store,
                    struct err *err) NODISCARD;
+/* What opening has cut off the journal's end: nobody was told that it is on disk. */
+size_t store_cuts(const struct store *store, const struct journal_cut **ret_cut);
 /* Writes what is committed, syncs and closes; does not flush (store_flush_ask() and wait before).
  * NULL is allowed. Everything is freed whatever is returned. */
 enum rc store_close(struct store *store, struct err *err);
@@ -84,8 +89,9 @@ enum store_begin_flags {
     STORE_DELETES = 1, /* allowed below the disk reserve */
 };
 void store_begin(struct store *store, unsigned flags);
-/* Closes the commit. A commit without changes takes no LSN. */
-enum rc store_commit(struct store *store, struct err *err) NODISCARD;
+/* Closes the commit, which cannot fail: each change has taken the room of its record. A commit
+ * without changes takes no LSN. */
+void store_commit(struct store *store);
 /* Takes the open commit back. */
 void store_undo(struct store *store);
 /* A place in the open commit, one at a time: store_undo_saved() takes back what was changed since
@@ -191,7 +197,15 @@ struct store_walk { /* for store_walk_*() only */
     struct store_group group;
     bool reverse;
     bool has_at;
-    bool inclusive;  /* the row at `at` itself comes next */
+    bool inclusive; /* the row at `at` itself comes next */
+    /* The caller may set it after store_walk_init(): how many rows it will read from where the walk
+     * stands. What is cold of them is loaded in one go. 0: nobody knows; a page, and more each time
+     * that the command has to begin again. */
+    uint64_t row_count;
+    /* Likewise: rows are passed once, in many commits. A window is loaded: much, but so little that
+     * it is still in memory when its time comes, although nobody holds it. What was passed leaves
+     * before what others use. */
+    bool once;
     uint64_t change; /* `tree` and `pos` are good while the store's change count is this */
     const void *tree;
     struct buf at; /* where the walk stands: the last suffix given, or sought */
@@ -274,12 +288,16 @@ enum store_want_kind {
     STORE_WANT_ROW,
     STORE_WANT_PAGE,
     STORE_WANT_PAGE_REVERSE,
+    STORE_WANT_WINDOW, /* of a walk that passes rows once */
     STORE_WANT_FIRST,
     STORE_WANT_LAST,
     STORE_WANT_KEYS, /* store_scan_engine()'s */
 };
 void store_want(struct store *store, struct store_group group, struct bytes suffix,
                 enum store_want_kind kind);
+/* So many rows from the suffix on. */
+void store_want_rows(struct store *store, struct store_group group, struct bytes suffix,
+                     uint64_t row_count);
 /* After RC_COLD and store_undo(): starts the loads of everything wanted since store_begin(). The
  * waiter's ready() is called by store_poll() once, unless false is returned: nothing has to be
  * waited for, try again at once. */
@@ -296,8 +314,15 @@ bool store_poll(struct store *store);
 bool store_busy(const struct store *store);
 /* Whether a writer may start; false: park it until store_poll() makes it true. Also asks for the
  * flush that makes room. True as well while changes are refused (read-only, below the disk
- * reserve, no disk for that flush): the writer gets that error. */
+ * reserve, that flush fails): the writer gets that error. */
 bool store_room(struct store *store);
+/* The same for who deletes, after a store_room(), whatever that said: what frees goes on for a
+ * while, but a deletion is a dirty row as well, until it is flushed. True as well where the flush
+ * fails: beyond that bound the deletion gets this error. */
+bool store_room_to_delete(struct store *store);
+/* Changes that free nothing are refused: the disk is full, or nearly, or there is no end of waiting
+ * for room. */
+bool store_is_short(const struct store *store);
 /* Everything committed so far goes to the engine soon; returns the segment to wait for. */
 uint64_t store_flush_ask(struct store *store);
 uint64_t store_flush_mark(const struct store *store); /* segments up to this one are flushed */
@@ -305,7 +330,9 @@ uint64_t store_flush_mark(const struct store *store); /* segments up to this one
 /* Between turns; memory over a smaller limit is given back by the next store_poll()s. */
 void store_hot_memory_set(struct store *store, size_t bytes);
 
-/* The flush has failed and tries again: *ret_why says why. */
+/* The journal cannot be written or synced: nothing more becomes durable, and it is tried again. */
+bool store_journal_failed(struct store *store, struct err *ret_why);
+/* What was committed last cannot be flushed, and it is tried again: *ret_why says why. */
 bool store_flush_failed(struct store *store, struct err *ret_why);
 
 /* An exact view at one LSN, with everything committed so far (a busy journal may seal a little
@@ -330,19 +357,25 @@ enum rc store_backup_start(struct store *store, const char *dir, struct store_fr
 struct store_stats {
     uint64_t hot_bytes, hot_bytes_max, dirty_bytes, pinned_bytes;
     uint64_t hot_entry_count, evicted_block_count, evicted_row_count, tidied_count;
-    uint64_t load_count, load_row_count, load_failed_count, loads_in_flight, wounded_count;
-    uint64_t cold_count;          /* reads answered RC_COLD */
-    uint64_t cold_injected_count; /* by store_cold_inject() */
-    uint64_t gap_search_count;    /* rows passed to find what of a group is cold */
+    uint64_t load_count, load_row_count, load_failed_count, loads_in_flight, preempted_count;
+    char load_failed_reason[ERR_TEXT_BYTES]; /* of the last one */
+    uint64_t cold_count;                     /* reads answered RC_COLD */
+    uint64_t cold_injected_count;            /* by store_cold_inject() */
+    uint64_t gap_search_count;               /* rows passed to find what of a group is cold */
     uint64_t commit_count, turn_count, undo_count;
     struct journal_status journal;
     uint64_t flush_unit_count, flush_row_count, flush_range_delete_count, flush_failure_count;
     uint64_t flush_pending_bytes;
     bool flush_braked;
+    bool engine_closed; /* after an error; it is tried again and again */
+    uint64_t engine_reopen_count;
+    char engine_reopen_reason[ERR_TEXT_BYTES];
     char flush_reason[ERR_TEXT_BYTES];
     struct engine_pressure pressure;
     struct engine_stats engine;
     uint64_t recovered_turn_count, recovered_bytes;
+    uint64_t recovered_cut_bytes, recovered_cut_turn_count; /* store_cuts(), all together */
+    uint64_t full_reserve_bytes, full_reserve_bytes_max;    /* held; when it is whole */
 };
 void store_stats(struct store *store, struct store_stats *ret_stats);
 

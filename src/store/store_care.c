@@ -1,4 +1,6 @@
-/* Between turns: what other threads finished is taken in, what is clean and unused goes.
+// SPDX-License-Identifier: Apache-2.0
+/* store_care.c - between turns: what other threads finished is taken in, what is clean and unused
+ * goes.
  *
  * Invariant: none of this runs while a change could still be undone (an undo entry would point into
  * what a load or an eviction moves). */
@@ -13,13 +15,19 @@
 #include "base/banned.h"
 
 enum {
-    DIRTY_PERCENT_MAX = 60, /* of hot-memory: beyond it writers wait */
-    DIRTY_PERCENT_ASK = 40, /* beyond it a flush is asked for */
+    DIRTY_PERCENT_MAX = 60,     /* of hot-memory: beyond it writers wait */
+    DIRTY_PERCENT_DELETES = 80, /* beyond it who deletes waits, too */
+    DIRTY_PERCENT_ASK = 40,     /* beyond it a flush is asked for */
+    UNFLUSHED_UNITS_MAX = 2,    /* sealed: that bounds the time of a start */
+    UNFLUSHED_UNITS_DELETES = 3,
     PINNED_PERCENT_MAX = 25,
+    WINDOW_PART = 16,    /* of hot-memory */
+    KNOWN_WAITS_MAX = 4, /* a meta row, both ends of a group, a range */
     EVICT_VISITS = 4096, /* entries and blocks a poll, so that a turn stays short */
     SWEEP_BUCKETS = 256,
     TIDY_BUCKETS = 16, /* about a hundred entries, each a cache miss */
     JOURNAL_TRY_NS = 1000 * 1000 * 1000,
+    SHRINK_NS = 1000 * 1000 * 1000,
 };
 
 void store__notify(void *arg)
@@ -30,14 +38,34 @@ void store__notify(void *arg)
         store->options.wake(store->options.wake_arg);
 }
 
+static uint64_t percent(const struct store *store, unsigned part)
+{
+    return store->options.hot_memory_bytes / 100 * part;
+}
+
 /* ---- cold things ---- */
 
 void store_want(struct store *store, struct store_group group, struct bytes suffix,
                 enum store_want_kind kind)
 {
     struct err ignored = {0}; /* without memory the read itself will tell */
-    enum rc rc = store__cold(store, group, suffix, kind, false, &ignored);
+    enum rc rc = store__cold(store, group, suffix, kind, 0, &ignored);
     (void)rc;
+}
+
+void store_want_rows(struct store *store, struct store_group group, struct bytes suffix,
+                     uint64_t row_count)
+{
+    struct err ignored = {0};
+    enum rc rc = store__cold(store, group, suffix, STORE_WANT_PAGE, row_count, &ignored);
+    (void)rc;
+}
+
+/* What is worth to be read at once, and is not evicted before it is used. */
+static uint32_t window_pages(const struct store *store)
+{
+    uint64_t pages = store->options.hot_memory_bytes / WINDOW_PART / LOAD_PAGE_BYTES_MAX;
+    return pages < LOAD_BULK_FACTOR ? (uint32_t)pages : LOAD_BULK_FACTOR;
 }
 
 static struct load_want want_of(const struct store *store, const struct store_want_row *row)
@@ -45,9 +73,11 @@ static struct load_want want_of(const struct store *store, const struct store_wa
     struct load_want want = {.kind = row->kind == STORE_WANT_ROW ? LOAD_ROW : LOAD_PAGE,
                              .slot = store->hot.prefix[row->prefix].slot,
                              .key = row->key,
-                             .bulk = row->bulk};
+                             .row_count = row->row_count};
     want.reverse = row->kind == STORE_WANT_PAGE_REVERSE || row->kind == STORE_WANT_LAST;
     want.has_from = row->kind != STORE_WANT_FIRST && row->kind != STORE_WANT_LAST;
+    if (row->once || row->kind == STORE_WANT_WINDOW)
+        want.page_count = window_pages(store);
     if (row->kind == STORE_WANT_KEYS) {
         want.kind = LOAD_KEYS;
         want.has_from = row->match != NULL;
@@ -55,11 +85,25 @@ static struct load_want want_of(const struct store *store, const struct store_wa
         want.look_count_max = row->look_count_max;
     } else if (hot_slot_whole(&store->hot, want.slot)) { /* one row a group: no suffix */
         want.kind = LOAD_ROW;
-        want.has_from = want.reverse = want.bulk = false;
+        want.has_from = want.reverse = false;
     }
     if (want.has_from)
         want.from = row->suffix;
     return want;
+}
+
+/* How many rows are read at least for a walk that comes to something cold. Its command begins again
+ * when they are there, so it gets three times as many as it had before: all beginnings together
+ * cost a third of the last. Where that is a large part of the memory, as many as it had. A walk
+ * that knows how far it goes gets that, unless it comes again and again: rows that it passes may be
+ * deleted ones. */
+static uint64_t walk_rows(const struct store *store, const struct load_waiter *waiter,
+                          uint64_t known_count)
+{
+    bool scarce = store->loads.pinned_bytes > percent(store, PINNED_PERCENT_MAX);
+    uint64_t guess = waiter->brought_row_count * (scarce ? 1 : 3);
+    bool is_known = known_count > 0 && waiter->wait_count < KNOWN_WAITS_MAX;
+    return is_known || guess < known_count ? known_count : guess;
 }
 
 bool store_wait(struct store *store, struct load_waiter *waiter)
@@ -69,9 +113,13 @@ bool store_wait(struct store *store, struct load_waiter *waiter)
         struct load_want want = want_of(store, &store->want[i]);
         if (store->hot.slot[want.slot].complete && hot_slot_whole(&store->hot, want.slot))
             continue; /* a row that is not in the table does not exist */
+        bool is_enough = store->want[i].once && waiter->wait_count < KNOWN_WAITS_MAX;
+        if (store->want[i].walks && !is_enough)
+            want.row_count = walk_rows(store, waiter, want.row_count);
         load_start(&store->loads, &want, store->hot.meter.mark, waiter);
     }
     store->want_count = 0;
+    waiter->wait_count++;
     return waiter->pending_count > 0;
 }
 
@@ -81,11 +129,6 @@ void store_wait_release(struct store *store, struct load_waiter *waiter)
 }
 
 /* ---- room ---- */
-
-static uint64_t percent(const struct store *store, unsigned part)
-{
-    return store->options.hot_memory_bytes / 100 * part;
-}
 
 /* Seals what was written so far. The journal may have to sync the segment before first: then
  * store_poll() tries again. */
@@ -153,6 +196,32 @@ static uint64_t unflushed_bytes(struct store *store)
     return bytes;
 }
 
+/* Deletions are dirty rows, too, until they are flushed. */
+bool store__deletes_over(const struct store *store)
+{
+    return meter_dirty(&store->hot.meter) > percent(store, DIRTY_PERCENT_DELETES) ||
+           store->unflushed_bytes > UNFLUSHED_UNITS_DELETES * store->options.flush_unit_bytes;
+}
+
+/* A full disk or an error of the engine may keep the flush from making room for as long as it
+ * likes: then, and while changes are refused anyhow, who asks gets that answer. */
+static void no_room_look(struct store *store)
+{
+    struct err why;
+    bool failed = flush_failed(store->flush, &why);
+    if (flush_disk_full(store->flush))
+        store->no_room = err_set(&store->no_room_err, RC_FULL,
+                                 "the disk is full and memory too; only deleting commands run");
+    else if (failed)
+        store->no_room =
+            err_set(&store->no_room_err, RC_IO,
+                    "memory is full, and the flush that makes room fails: %.300s", why.text);
+    if (store->no_room != RC_OK)
+        err_set(&store->no_room_to_delete_err, store->no_room,
+                "memory is full of changes that cannot be flushed, deletions among them: %.300s",
+                failed ? why.text : "no space left");
+}
+
 bool store_room(struct store *store)
 {
     uint64_t dirty = meter_dirty(&store->hot.meter);
@@ -160,18 +229,27 @@ bool store_room(struct store *store)
                 (store->stuck && hot_bytes(&store->hot) > store->options.hot_memory_bytes);
     if (full || dirty > percent(store, DIRTY_PERCENT_ASK))
         room_ask(store);
-    /* Two units at most are unflushed: that bounds the time of a start. */
-    uint64_t unflushed = unflushed_bytes(store), unit = store->options.flush_unit_bytes;
-    if (unflushed > flush_hurry_bytes(unit))
+    uint64_t unit = store->options.flush_unit_bytes;
+    store->unflushed_bytes = unflushed_bytes(store);
+    if (store->unflushed_bytes > flush_hurry_bytes(unit))
         flush_hurry(store->flush);
-    store->disk_full = false;
-    if (!full && unflushed <= 2 * unit)
+    store->no_room = RC_OK;
+    if (!full && store->unflushed_bytes <= UNFLUSHED_UNITS_MAX * unit)
         return true;
-    /* A full disk may keep the flush from making room for as long as it is full: then, and while
-     * changes are refused anyhow, who asks gets that answer. */
-    store->disk_full = flush_disk_full(store->flush);
-    return store->disk_full || journal_read_only(store->journal) ||
+    no_room_look(store);
+    return store_is_short(store);
+}
+
+bool store_is_short(const struct store *store)
+{
+    return store->no_room != RC_OK || journal_read_only(store->journal) ||
            journal_disk_low(store->journal);
+}
+
+bool store_room_to_delete(struct store *store)
+{
+    return !store__deletes_over(store) || store->no_room != RC_OK ||
+           journal_read_only(store->journal);
 }
 
 /* What has to leave. A command that needs more than hot-memory at once would drive out everything
@@ -237,6 +315,19 @@ static bool journal_try(struct store *store)
     return true;
 }
 
+/* Deletions free disk when they are flushed: while it is full that does not wait for a unit. */
+static void shrink_look(struct store *store)
+{
+    if (LIKELY(reserve_is_whole(store->reserve)) || store->writer.commit_count > 0)
+        return;
+    uint64_t now_ns = clock_mono_ns(store->clock);
+    if (now_ns < store->shrink_ns)
+        return;
+    store->shrink_ns = now_ns + SHRINK_NS;
+    if (store->hot.meter.mark >= store->asked_segment)
+        store_flush_ask(store);
+}
+
 bool store_poll(struct store *store)
 {
     ASSERT(!store->open && store->undo_count == 0);
@@ -246,6 +337,7 @@ bool store_poll(struct store *store)
         hot_tidy_begin(&store->hot);
         any = true;
     }
+    shrink_look(store);
     if (store->asked_segment >= journal_segment(store->journal))
         seal_ask(store);
     any = loads_poll(&store->loads) || any;
@@ -351,9 +443,20 @@ void store_freeze_end(struct store *store, struct store_freeze *freeze)
     mem_free(freeze);
 }
 
+bool store_journal_failed(struct store *store, struct err *ret_why)
+{
+    struct journal_status journal;
+    if (!journal_read_only(store->journal))
+        return false;
+    journal_status(store->journal, &journal);
+    (void)err_set(ret_why, RC_READONLY, "the journal cannot be written: %.400s", journal.reason);
+    return true;
+}
+
+/* A journal that cannot be written cannot seal its segment, so nobody flushes it. */
 bool store_flush_failed(struct store *store, struct err *ret_why)
 {
-    return flush_failed(store->flush, ret_why);
+    return flush_failed(store->flush, ret_why) || store_journal_failed(store, ret_why);
 }
 
 struct engine *store_engine(struct store *store)
@@ -368,6 +471,12 @@ const struct space_set *store_spaces(const struct store *store)
 
 /* ---- watching and tests ---- */
 
+size_t store_cuts(const struct store *store, const struct journal_cut **ret_cut)
+{
+    *ret_cut = store->cut;
+    return store->cut_count;
+}
+
 static void flush_stats(struct store *store, struct store_stats *stats)
 {
     struct flush_status flush;
@@ -378,6 +487,10 @@ static void flush_stats(struct store *store, struct store_stats *stats)
     stats->flush_failure_count = flush.failure_count;
     stats->flush_pending_bytes = flush.pending_bytes;
     stats->flush_braked = flush.braked;
+    stats->engine_closed = flush.engine_closed;
+    stats->engine_reopen_count = flush.reopen_count;
+    snprintf(stats->engine_reopen_reason, sizeof stats->engine_reopen_reason, "%s",
+             flush.reopen_reason);
     snprintf(stats->flush_reason, sizeof stats->flush_reason, "%s", flush.reason);
 }
 
@@ -398,16 +511,24 @@ void store_stats(struct store *store, struct store_stats *ret_stats)
         .load_row_count = loads->row_count,
         .load_failed_count = loads->failed_count,
         .loads_in_flight = loads->flight_count,
-        .wounded_count = loads->wounded_count,
+        .preempted_count = loads->preempted_count,
         .cold_count = store->cold_count,
         .cold_injected_count = store->cold_injected_count,
-        .gap_search_count = store->gap_search_count,
+        .gap_search_count = store->loads.gap_search_count,
         .commit_count = store->commit_count,
         .turn_count = store->turn_count,
         .undo_count = store->undo_total,
         .recovered_turn_count = store->recovered_turn_count,
         .recovered_bytes = store->recovered_bytes,
     };
+    for (size_t i = 0; i < store->cut_count; i++) {
+        ret_stats->recovered_cut_bytes += store->cut[i].bytes;
+        ret_stats->recovered_cut_turn_count += store->cut[i].turn_count;
+    }
+    snprintf(ret_stats->load_failed_reason, sizeof ret_stats->load_failed_reason, "%s",
+             loads->failed_err.text);
+    ret_stats->full_reserve_bytes = reserve_held(store->reserve);
+    ret_stats->full_reserve_bytes_max = reserve_size(store->reserve);
     journal_status(store->journal, &ret_stats->journal);
     flush_stats(store, ret_stats);
     store->engine->ops->pressure(store->engine, &ret_stats->pressure);

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /* store_int.h - the store's struct, for the files of this folder.
  *
  *   store.c           rows: get, put, delete, drops, counters; the changes recovery replays
@@ -19,6 +20,7 @@
 #include "store/hot.h"
 #include "store/load.h"
 #include "store/record.h"
+#include "store/recover.h"
 #include "store/store.h"
 
 /* One change of the turn, and how to take it back. The suffix of a row is not copied: it stands in
@@ -73,20 +75,12 @@ struct store_want_row {
     enum store_want_kind kind;
     uint32_t prefix;
     struct bytes key, suffix; /* in want_arena */
-    bool bulk;
+    uint64_t row_count;       /* of a page: what the caller will read; 0: nobody knows */
+    bool walks;               /* one of a walk, which may come again for more */
+    bool once;                /* a window is enough */
     /* STORE_WANT_KEYS; its suffix is the pattern */
     bool (*match)(struct bytes pattern, struct bytes key);
     uint32_t look_count_max;
-};
-
-/* Where the search for an open interval of a group has ended: the next one goes on there, so that
- * bringing in a whole group passes each of its rows once. Only a hint: it may be of any age, and a
- * long suffix is cut, which makes the place a little earlier. */
-enum { GAP_HINTS = 16, GAP_HINT_BYTES_MAX = 240 };
-struct gap_hint {
-    uint64_t hash; /* of the group in the hot tier */
-    uint16_t len;
-    uint8_t suffix[GAP_HINT_BYTES_MAX];
 };
 
 enum {
@@ -185,24 +179,30 @@ struct store {
     size_t want_count, want_cap;
     struct arena want_arena;
     uint64_t cold_inject, cold_injected_count;
-    struct gap_hint gap_hint[GAP_HINTS];
-    uint32_t gap_hint_next;    /* the one that is given away next */
-    uint64_t gap_search_count; /* entries passed in search of open intervals */
 
-    struct buf value;        /* unpacked values handed out */
-    struct buf pack;         /* packed values on their way in */
-    struct buf key;          /* engine keys */
-    uint64_t asked_segment;  /* a flush up to here was asked for */
-    bool stuck;              /* nothing more can be evicted at this mark */
-    bool disk_full;          /* there is no room, and no disk for the flush that would make it */
-    uint64_t journal_try_ns; /* when a read-only journal is tried next */
-    _Atomic bool notified;   /* shared: atomic */
+    struct buf value;       /* unpacked values handed out */
+    struct buf pack;        /* packed values on their way in */
+    struct buf key;         /* engine keys */
+    uint64_t asked_segment; /* a flush up to here was asked for */
+    bool stuck;             /* nothing more can be evicted at this mark */
+    enum rc no_room;        /* RC_OK, or there is no room and the flush that would make it fails */
+    struct err no_room_err, no_room_to_delete_err;
+    struct reserve *reserve;
+    uint64_t start_bytes;     /* taken from it to open; what is left of them goes back */
+    uint64_t shrink_ns;       /* when deletions are flushed next, while the reserve is not whole */
+    uint64_t unflushed_bytes; /* at the last store_room() */
+    uint64_t journal_try_ns;  /* when a read-only journal is tried next */
+    _Atomic bool notified;    /* shared: atomic */
 
     uint64_t cold_count, commit_count, turn_count, undo_total;
     uint64_t recovered_turn_count, recovered_bytes;
+    struct journal_cut *cut; /* what recovery has cut off */
+    size_t cut_count;
 };
 
 void store__notify(void *store); /* any thread */
+/* Changes fill memory or the journal so far that not even what deletes goes on. */
+bool store__deletes_over(const struct store *store);
 
 /* Changes without a record, for recovery and for the public calls. `offset` is where the suffix
  * stands in the turn's body. */
@@ -225,7 +225,7 @@ enum rc store__group_find(struct store *store, struct store_group group,
                           struct hot_group **ret_group) NODISCARD;
 /* Remembers what was cold; returns RC_COLD, or RC_NOMEM. */
 enum rc store__cold(struct store *store, struct store_group group, struct bytes suffix,
-                    enum store_want_kind kind, bool bulk, struct err *err) NODISCARD;
+                    enum store_want_kind kind, uint64_t row_count, struct err *err) NODISCARD;
 /* True: a test wants this read to be cold. */
 bool store__cold_injected(struct store *store);
 enum rc store__unpack(struct store *store, struct store_group group, struct bytes suffix,

@@ -1,7 +1,9 @@
-/* Opening: the directory, the engine, the journal above the mark; and closing.
+// SPDX-License-Identifier: Apache-2.0
+/* store_open.c - opening: the directory, the engine, the journal above the mark; and closing.
  *
  * Order of opening, each step may be the last before a crash:
  *   lock       one process a directory
+ *   reserve    filled; where the disk is full, a part is given back for the steps below
  *   catalogue  read, or made for a new directory; new spaces are added before anything uses them
  *   engine     opened; its mark must be of this store
  *   recovery   segments above the mark are replayed into the hot tier by the code of a commit
@@ -14,7 +16,6 @@
 
 #include "base/macros.h"
 #include "base/mem.h"
-#include "store/recover.h"
 
 #include "base/banned.h"
 
@@ -25,6 +26,7 @@ enum {
     FLUSH_AGE_MS_DEFAULT = 60 * 1000,
     L0_FILES_MAX = 6, /* a seek reads each: at 8 it cost up to six times an idle one */
     WRITER_BYTES_FIRST = 64 * 1024,
+    SEGMENT_RESERVE_PART = 4,
 };
 #define HOT_BYTES_DEFAULT ((size_t)1024 * MIB)
 #define DEBT_BYTES_MAX (UINT64_C(4096) * MIB)
@@ -36,7 +38,7 @@ static size_t clamp(size_t value, size_t low, size_t high)
     return value < low ? low : value > high ? high : value;
 }
 
-static char *path_join(const char *dir, const char *name)
+static char *path_new(const char *dir, const char *name)
 {
     size_t bytes = strlen(dir) + strlen(name) + 2;
     char *path = mem_alloc(bytes);
@@ -74,9 +76,9 @@ static void options_resolve(struct store *store, const struct store_options *opt
         rand_init_os(&store->rand);
     store->dir = mem_dup(options->dir, strlen(options->dir) + 1);
     own->dir = store->dir;
-    store->journal_dir = path_join(store->dir, "journal");
-    store->engine_dir = path_join(store->dir, "engine");
-    store->scratch_dir = path_join(store->dir, "flush");
+    store->journal_dir = path_new(store->dir, "journal");
+    store->engine_dir = path_new(store->dir, "engine");
+    store->scratch_dir = path_new(store->dir, "flush");
 }
 
 /* ---- directory and catalogue ---- */
@@ -86,7 +88,7 @@ static enum rc dir_lock(struct store *store, struct err *err)
     enum rc rc = files_make_dir(store->files, store->dir, err);
     if (rc != RC_OK)
         return rc;
-    char *path = path_join(store->dir, "LOCK");
+    char *path = path_new(store->dir, "LOCK");
     rc = file_open(store->files, path, FILE_READ | FILE_WRITE | FILE_CREATE, &store->lock, err);
     mem_free(path);
     if (rc == RC_OK)
@@ -94,6 +96,26 @@ static enum rc dir_lock(struct store *store, struct err *err)
     if (rc == RC_BUSY)
         return err_set(err, RC_BUSY, "directory \"%s\" is in use by another process", store->dir);
     return rc;
+}
+
+/* What follows writes a catalogue, the engine's manifest and log, a segment. Of a segment the
+ * reserve holds a few: a unit of one has to find room in it. */
+static void start_room(struct store *store)
+{
+    uint64_t free_bytes = 0;
+    store->reserve = reserve_open(&(struct reserve_options){
+        .files = store->files, .dir = store->dir, .bytes = store->options.full_reserve_bytes});
+    size_t part = (size_t)(reserve_size(store->reserve) / SEGMENT_RESERVE_PART);
+    if (part > 0 && store->options.segment_bytes > part)
+        store->options.segment_bytes = part > MIB ? part : MIB;
+    if (files_free_bytes(store->files, store->dir, &free_bytes, NULL) != RC_OK ||
+        free_bytes >= RESERVE_START_BYTES)
+        return;
+    enum rc rc = flush_scratch_empty(store->files, store->scratch_dir, NULL);
+    if (rc == RC_OK && files_free_bytes(store->files, store->dir, &free_bytes, NULL) != RC_OK)
+        return;
+    if (free_bytes < RESERVE_START_BYTES)
+        store->start_bytes = reserve_take(store->reserve, RESERVE_START_BYTES - free_bytes, 0);
 }
 
 static enum rc name_forbid(const char *name, void *arg, struct err *err)
@@ -113,7 +135,7 @@ static enum rc name_forbid(const char *name, void *arg, struct err *err)
  * written, so that a directory with a catalogue is known to stay. */
 static enum rc dir_entry_sync(struct store *store, struct err *err)
 {
-    char *parent = path_join(store->dir, "..");
+    char *parent = path_new(store->dir, "..");
     size_t len = strlen(store->dir);
     while (len > 1 && parent[len - 1] == '/')
         len--;
@@ -395,6 +417,13 @@ static void replay_sealed(const struct journal_sealed *sealed, void *arg)
     replay->sealed[replay->sealed_count++] = *sealed;
 }
 
+static void replay_cut(const struct journal_cut *cut, void *arg)
+{
+    struct store *store = ((struct replay *)arg)->store;
+    store->cut = mem_realloc(store->cut, (store->cut_count + 1) * sizeof *store->cut);
+    store->cut[store->cut_count++] = *cut;
+}
+
 static enum rc counter_open(struct bytes name, int64_t value, void *arg, struct err *err)
 {
     struct store *store = arg;
@@ -427,9 +456,17 @@ static enum rc engine_start(struct store *store, struct sys_mark *ret_mark, stru
                                      .cache_bytes = store->options.cache_bytes,
                                      .memory = store->options.engine_memory};
     rc = store->options.engine->open(&options, &store->engine, err);
-    if (rc != RC_OK)
+    if (rc == RC_OK)
+        rc = sys_mark_get(store->engine, NULL, ret_mark, err);
+    if (rc == RC_CORRUPT) {
+        char text[ERR_TEXT_BYTES];
+        snprintf(text, sizeof text, "%s", err->text);
+        return err_set(err, RC_CORRUPT,
+                       "the engine is damaged: %.300s; to see all that is run: terrace repair %s",
+                       text, store->dir);
+    }
+    if (rc != RC_OK && rc != RC_NOT_FOUND)
         return rc;
-    rc = sys_mark_get(store->engine, NULL, ret_mark, err);
     if (rc == RC_NOT_FOUND) {
         *ret_mark = (struct sys_mark){0};
         memcpy(ret_mark->uuid, store->catalog.uuid, sizeof ret_mark->uuid);
@@ -453,6 +490,7 @@ static enum rc journal_start(struct store *store, const struct sys_mark *mark, s
                                               .mark_lsn = mark->lsn,
                                               .turn = replay_turn,
                                               .sealed = replay_sealed,
+                                              .cut = replay_cut,
                                               .arg = &replay};
     memcpy(recover.uuid, store->catalog.uuid, sizeof recover.uuid);
     struct journal_start start;
@@ -476,6 +514,7 @@ static enum rc journal_start(struct store *store, const struct sys_mark *mark, s
                                       .segment_bytes = store->options.segment_bytes,
                                       .unsynced_bytes_max = JOURNAL_UNSYNCED_BYTES_MAX,
                                       .disk_reserve_bytes = store->options.disk_reserve_bytes,
+                                      .reserve = store->reserve,
                                       .manual = store->options.manual,
                                       .notify = store__notify,
                                       .notify_arg = store,
@@ -505,6 +544,7 @@ static enum rc flush_start(struct store *store, const struct sys_mark *mark, str
                                     .age_ms_max = store->options.flush_age_ms,
                                     .l0_file_count_max = L0_FILES_MAX,
                                     .debt_bytes_max = DEBT_BYTES_MAX,
+                                    .reserve = store->reserve,
                                     .manual = store->options.manual,
                                     .notify = store__notify,
                                     .notify_arg = store};
@@ -531,6 +571,8 @@ static enum rc store_start(struct store *store, struct err *err)
     if (rc == RC_OK)
         rc = dir_lock(store, err);
     if (rc == RC_OK)
+        start_room(store);
+    if (rc == RC_OK)
         rc = catalog_open(store, err);
     if (rc == RC_OK)
         rc = engine_start(store, &mark, err);
@@ -549,6 +591,8 @@ static enum rc store_start(struct store *store, struct err *err)
         rc = loads_init(&store->loads, &store->hot, store->engine, &store->catalog.spaces,
                         store->options.manual ? 0 : store->options.loader_count, store__notify,
                         store, err);
+    if (rc == RC_OK && store->start_bytes > 0)
+        reserve_return(store->reserve, store->start_bytes);
     return rc;
 }
 
@@ -573,7 +617,9 @@ static void store_free(struct store *store)
     mem_free(store->saved.delta);
     mem_free(store->undo);
     mem_free(store->want);
+    mem_free(store->cut);
     catalog_done(&store->catalog);
+    reserve_close(store->reserve);
     file_close(store->lock);
     mem_free(store->dir);
     mem_free(store->journal_dir);

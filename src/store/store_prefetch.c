@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+/* store_prefetch.c - brings what a command will touch into the processor's cache. */
 #include "store/store_int.h"
 #include "store/tree_inner.h"
 

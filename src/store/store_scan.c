@@ -1,5 +1,6 @@
-/* All rows of a SPACE_WHOLE prefix: those in memory in the table's order, those in the engine page
- * by page.
+// SPDX-License-Identifier: Apache-2.0
+/* store_scan.c - all rows of a SPACE_WHOLE prefix: those in memory in the table's order, those in
+ * the engine page by page.
  *
  * Why a key that stays is met by who asks first for one and then for the other: rows that are not
  * in the engine cannot leave the memory, and a row that leaves the memory is in the engine. A key
@@ -94,7 +95,7 @@ static enum rc page_cold(struct store *store, const struct store_scan_page *page
 {
     struct store_group group = {.prefix = page->prefix, .key = page->from};
     store->cold_count++;
-    enum rc rc = store__cold(store, group, page->pattern, STORE_WANT_KEYS, false, err);
+    enum rc rc = store__cold(store, group, page->pattern, STORE_WANT_KEYS, 0, err);
     if (rc != RC_COLD)
         return rc;
     store->want[store->want_count - 1].match = page->match;

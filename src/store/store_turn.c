@@ -1,4 +1,5 @@
-/* Commits and turns.
+// SPDX-License-Identifier: Apache-2.0
+/* store_turn.c - commits and turns.
  *
  * Invariants:
  *   (1) Every change since the last store_write() has its undo entry, in order.
@@ -131,46 +132,36 @@ static void counters_forget(struct store *store, bool undo)
 }
 
 /* One record a counter and commit, whatever the number of additions. */
-static enum rc counters_record(struct store *store, struct err *err)
+static void counters_record(struct store *store)
 {
     for (size_t i = 0; i < store->changed_counter_count; i++) {
         struct store_counter *counter = &store->counter[store->changed_counter[i]];
         if (counter->commit_delta == 0)
             continue;
-        if (!record_add(&store->writer, RECORD_COUNTER_ADD, SPACE_SYS, counter->name,
-                        bytes_of("", 0), bytes_of("", 0), bytes_of("", 0), counter->commit_delta))
-            return err_set(err, RC_TOO_BIG, "the commit is over its limit");
+        record_counter_add(&store->writer, SPACE_SYS, counter->name, counter->commit_delta);
         struct undo *undo = store__undo_add(store, UNDO_COUNTER);
         undo->as.counter.counter = store->changed_counter[i];
         undo->as.counter.delta = counter->commit_delta;
         counter->commit_delta = 0;
     }
     counters_forget(store, false);
-    return RC_OK;
 }
 
-enum rc store_commit(struct store *store, struct err *err)
+void store_commit(struct store *store)
 {
     ASSERT(store->open);
-    if (store->begin_failed) { /* every change was refused: there is nothing to close */
-        store->open = false;
-        return RC_OK;
-    }
-    enum rc rc = counters_record(store, err);
-    if (rc != RC_OK) {
-        store_undo(store);
-        return rc;
-    }
+    store->open = false;
+    if (store->begin_failed) /* every change was refused: there is nothing to close */
+        return;
+    counters_record(store);
     uint32_t before = store->writer.commit_count;
     record_commit_end(&store->writer);
-    store->open = false;
     if (store->writer.commit_count == before)
-        return RC_OK;
+        return;
     store->commit_lsn = ++store->last_lsn;
     store->commit_count++;
     if (before == 0)
         store->turn_first_lsn = store->last_lsn;
-    return RC_OK;
 }
 
 void store_undo(struct store *store)

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+/* store_walk.c - rows of a group in order, by number and by rank. */
 #include "store/store_int.h"
 
 #include "base/macros.h"
@@ -57,7 +59,19 @@ static enum rc walk_cold(struct store_walk *walk, struct err *err)
         kind = walk->reverse ? STORE_WANT_LAST : STORE_WANT_FIRST;
     walk->store->cold_count++;
     walk->change = UINT64_MAX;
-    return store__cold(walk->store, walk->group, buf_bytes(&walk->at), kind, false, err);
+    struct store *store = walk->store;
+    uint64_t row_count = walk->row_count;
+    row_count +=
+        row_count > 0 && row_count < UINT64_MAX; /* the page begins where the walk stands */
+    enum rc rc = store__cold(store, walk->group, buf_bytes(&walk->at), kind, row_count, err);
+    if (walk->once) /* it has passed what lies before: that is the first to make room */
+        hot_hand_set(&store->hot, store->hot.prefix[walk->group.prefix].slot, walk->group.key,
+                     walk->reverse ? buf_bytes(&walk->at) : bytes_of("", 0));
+    if (rc == RC_COLD) {
+        store->want[store->want_count - 1].walks = true;
+        store->want[store->want_count - 1].once = walk->once;
+    }
+    return rc;
 }
 
 /* To where the walk begins, or begins again. Pops begin where the last one did: they go its way. */
@@ -164,7 +178,9 @@ enum rc store_walk_next(struct store_walk *walk, struct bytes *ret_suffix, struc
         placed = true;
         if (entry.flags & ENTRY_TOMB)
             continue;
-        pos->block->ref = 1;
+        if (!walk->once)
+            pos->block->ref = 1;
+        walk->row_count -= walk->row_count > 0;
         if (group)
             store__sought_set(store, group, pos, entry.suffix); /* it may be a pop */
         *ret_suffix = entry.suffix;
@@ -174,51 +190,22 @@ enum rc store_walk_next(struct store_walk *walk, struct bytes *ret_suffix, struc
 
 /* ---- what needs the whole group ---- */
 
-static struct gap_hint *gap_hint(struct store *store, struct store_group group)
-{
-    uint64_t hash = hot_hash(&store->hot, store->hot.prefix[group.prefix].slot, group.key);
-    for (size_t i = 0; i < GAP_HINTS; i++)
-        if (store->gap_hint[i].hash == hash)
-            return &store->gap_hint[i];
-    struct gap_hint *hint = &store->gap_hint[store->gap_hint_next++ % GAP_HINTS];
-    hint->hash = hash;
-    hint->len = 0;
-    return hint;
-}
-
-/* Moves to the first open interval at or right of the position, on its left; false: none. */
-static bool gap_search(struct store *store, const struct tree *tree, struct tree_pos *pos)
-{
-    for (bool more = tree_settle(tree, pos); more; more = tree_next(tree, pos)) {
-        store->gap_search_count++;
-        if (tree_gap(tree, pos))
-            return true;
-    }
-    tree_seek_end(tree, pos);
-    return tree_gap(tree, pos);
-}
-
-/* Wants an open interval of the group, in large pages: the next one from where the last was found,
- * or else, when blocks behind that place have been evicted, the first. */
+/* Wants everything from the first open interval of the group on. */
 static enum rc group_cold(struct store *store, struct store_group group, const struct tree *tree,
                           struct err *err)
 {
-    struct gap_hint *hint = gap_hint(store, group);
     struct tree_pos pos;
     store->cold_count++;
-    tree_seek(tree, bytes_of(hint->suffix, hint->len), &pos);
-    if (!gap_search(store, tree, &pos)) {
-        tree_seek_first(tree, &pos);
-        bool found = gap_search(store, tree, &pos);
-        ASSERT(found); /* the group is not complete */
-    }
-    hint->len = 0;
+    tree_seek_first(tree, &pos);
+    bool more = tree_settle(tree, &pos);
+    for (; more && !tree_gap(tree, &pos); more = tree_next(tree, &pos))
+        store->loads.gap_search_count++;
+    if (!more)
+        tree_seek_end(tree, &pos);
     if (!tree_prev(tree, &pos))
-        return store__cold(store, group, bytes_of("", 0), STORE_WANT_FIRST, true, err);
-    struct bytes before = block_entry(pos.block, pos.index).suffix;
-    hint->len = (uint16_t)(before.len < GAP_HINT_BYTES_MAX ? before.len : GAP_HINT_BYTES_MAX);
-    memcpy(hint->suffix, before.ptr, hint->len);
-    return store__cold(store, group, before, STORE_WANT_PAGE, true, err);
+        return store__cold(store, group, bytes_of("", 0), STORE_WANT_FIRST, UINT64_MAX, err);
+    return store__cold(store, group, block_entry(pos.block, pos.index).suffix, STORE_WANT_PAGE,
+                       UINT64_MAX, err);
 }
 
 /* RC_OK with a complete group (NULL: it is empty), or RC_COLD. */
@@ -230,7 +217,7 @@ static enum rc group_complete(struct store *store, struct store_group group,
         return RC_COLD;
     if (store__group_find(store, group, &found) == RC_COLD) {
         store->cold_count++;
-        return store__cold(store, group, bytes_of("", 0), STORE_WANT_FIRST, true, err);
+        return store__cold(store, group, bytes_of("", 0), STORE_WANT_FIRST, UINT64_MAX, err);
     }
     *ret_group = found;
     if (found && !tree_complete(&found->tree))

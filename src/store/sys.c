@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+/* sys.c - reads and writes marks and counters in the sys space. */
 #include "store/sys.h"
 
 #include "base/codec.h"

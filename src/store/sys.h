@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /* sys.h - the rows of the sys space: what a flush unit says about itself.
  *
  *   key (after the space byte 0)   value, integers little-endian

@@ -1,4 +1,7 @@
-/* Invariants:
+// SPDX-License-Identifier: Apache-2.0
+/* task.c - lists of tasks, the heap of their times, and the turn that runs them.
+ *
+ * Invariants:
  *   (1) A task is in exactly one list while it is READY, LOADING, WAITING, ROOM or ENDED.
  *   (2) done() is called once, in the order in which tasks ended, and only when the turn in which
  *       the task ended is safe; an error of the journal reaches every task of the failed turn.
@@ -237,12 +240,12 @@ static void waiter_ready(struct load_waiter *waiter, void *arg)
     task_ready(task);
 }
 
-void task_start(struct tasks *tasks, struct task *task)
+static void task_begin(struct tasks *tasks, struct task *task)
 {
     ASSERT(task->state == TASK_IDLE && !task->list);
     task->tasks = tasks;
     task->wait = TASK_WAIT_NOTHING;
-    task->admitted = false;
+    task->needs_room = task->flags & TASK_WRITES;
     task->posted = false;
     task->turn = 0;
     task->rc = RC_OK;
@@ -250,7 +253,32 @@ void task_start(struct tasks *tasks, struct task *task)
     task->waiter =
         (struct load_waiter){.ticket = tasks->next_ticket++, .ready = waiter_ready, .arg = task};
     tasks->count++;
+}
+
+void task_start(struct tasks *tasks, struct task *task)
+{
+    task_begin(tasks, task);
     task_ready(task);
+}
+
+/* What it found cold is being loaded, or it waits for an event. */
+static void task_wait_cold(struct task *task)
+{
+    struct tasks *tasks = task->tasks;
+    if (store_wait(tasks->store, &task->waiter))
+        task_move(task, &tasks->loading, TASK_LOADING);
+    else if (task->wait == TASK_WAIT_EVENT)
+        task_move(task, &tasks->asleep, TASK_WAITING);
+    else
+        task_ready(task);
+}
+
+void task_start_cold(struct tasks *tasks, struct task *task, bool on_event)
+{
+    task_begin(tasks, task);
+    if (on_event)
+        task->wait = TASK_WAIT_EVENT;
+    task_wait_cold(task);
 }
 
 /* ---- waiting ---- */
@@ -334,9 +362,11 @@ static bool wait_over(const struct tasks *tasks, const struct task *task)
     case TASK_WAIT_TIME:
         return false;
     case TASK_WAIT_LSN:
-        return store_durable_lsn(tasks->store) >= task->wait_value;
+        return store_durable_lsn(tasks->store) >= task->wait_value ||
+               store_journal_failed(tasks->store, &(struct err){0});
     case TASK_WAIT_MARK:
-        return store_flush_mark(tasks->store) >= task->wait_value;
+        return store_flush_mark(tasks->store) >= task->wait_value ||
+               store_flush_failed(tasks->store, &(struct err){0});
     }
     return true;
 }
@@ -387,13 +417,13 @@ static void task_run(struct tasks *tasks, struct task *task)
     enum rc rc = task->run(task, store, &task->err);
     if (rc == RC_OK || rc == RC_WAIT) {
         uint64_t before = store_commit_lsn(store);
-        enum rc committed = store_commit(store, &task->err);
-        if (store_commit_lsn(store) != before)
+        store_commit(store);
+        if (store_commit_lsn(store) != before) {
             task->turn =
                 tasks->turn; /* a waiting task that changed nothing outlives a failed turn */
-        if (committed != RC_OK)
-            task_end(task, committed);
-        else if (rc == RC_OK)
+            task->needs_room = true;
+        }
+        if (rc == RC_OK)
             task_end(task, RC_OK);
         else
             task_move(task,
@@ -410,24 +440,14 @@ static void task_run(struct tasks *tasks, struct task *task)
         task_end(task, rc);
         return;
     }
-    if (store_wait(store, &task->waiter))
-        task_move(task, &tasks->loading, TASK_LOADING);
-    else if (task->wait == TASK_WAIT_EVENT)
-        task_move(task, &tasks->asleep, TASK_WAITING);
-    else
-        task_ready(task);
+    task_wait_cold(task);
 }
 
-void task_room_again(struct task *task)
+static bool has_room(const struct tasks *tasks, const struct task *task, bool room)
 {
-    ASSERT(task->state == TASK_RUNNING);
-    task->admitted = false;
-}
-
-/* Writers queue for room before their first change; who frees does not. */
-static bool room_needed(const struct task *task)
-{
-    return (task->flags & (TASK_WRITES | TASK_DELETES)) == TASK_WRITES && !task->admitted;
+    if (!task->needs_room)
+        return true;
+    return task->flags & TASK_DELETES ? store_room_to_delete(tasks->store) : room;
 }
 
 /* Those who waited for room come before those who came later. */
@@ -441,7 +461,7 @@ static void room_admit(struct tasks *tasks)
         list_remove(task);
         list_add_first(&tasks->ready, task);
         task->state = TASK_READY;
-        task->admitted = true;
+        task->needs_room = false;
     }
 }
 
@@ -450,13 +470,11 @@ static void clients_run(struct tasks *tasks, bool room)
     uint64_t start_ns = clock_mono_ns(tasks->clock);
     for (size_t left = tasks->ready.count, n = 1; left > 0 && tasks->ready.first; left--, n++) {
         struct task *task = tasks->ready.first;
-        if (room_needed(task)) {
-            if (!room || tasks->room.first) {
-                task_move(task, &tasks->room, TASK_ROOM);
-                continue;
-            }
-            task->admitted = true;
+        if (!has_room(tasks, task, room && !tasks->room.first)) {
+            task_move(task, &tasks->room, TASK_ROOM);
+            continue;
         }
+        task->needs_room = false;
         task_run(tasks, task);
         if (store_turn_bytes(tasks->store) >= TURN_BYTES_MAX)
             return;
@@ -476,10 +494,11 @@ static void jobs_run(struct tasks *tasks, bool room)
     for (size_t left = tasks->jobs.count < JOB_RUNS_MAX ? tasks->jobs.count : JOB_RUNS_MAX;
          left > 0 && tasks->jobs.first; left--) {
         struct task *task = tasks->jobs.first;
-        if (!room && room_needed(task)) {
+        if (!has_room(tasks, task, room)) {
             task_move(task, &tasks->jobs, TASK_READY); /* to the end; it stays a job */
             continue;
         }
+        task->needs_room = false;
         task_run(tasks, task);
         if (clock_mono_ns(tasks->clock) - start_ns >= JOB_SLICE_NS)
             return;
@@ -490,7 +509,7 @@ static void jobs_run(struct tasks *tasks, bool room)
 static bool jobs_can_run(const struct tasks *tasks, bool room)
 {
     const struct task *task = tasks->jobs.first;
-    while (task && !room && room_needed(task))
+    while (task && !has_room(tasks, task, room))
         task = task->next;
     return task != NULL;
 }
@@ -505,8 +524,8 @@ static void turn_failed(struct tasks *tasks, enum rc rc, const struct err *err)
         }
     }
     /* Who waits, and who was woken or ran again meanwhile, had changes in this turn as well. */
-    struct task_list *lists[] = {&tasks->asleep, &tasks->waiting, &tasks->ready, &tasks->jobs,
-                                 &tasks->loading};
+    struct task_list *lists[] = {&tasks->asleep, &tasks->waiting, &tasks->ready,
+                                 &tasks->jobs,   &tasks->loading, &tasks->room};
     for (size_t i = 0; i < ARRAY_LEN(lists); i++) {
         for (struct task *task = lists[i]->first, *next; task; task = next) {
             next = task->next;

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /* task.h - work that may wait: a client's command or a job of ours.
  *
  * A task's run() is called inside an open commit, on the executor. It reads and changes rows and
@@ -20,7 +21,9 @@
  * only of those that have to wait. turn_end() tells whether the frame with their changes was
  * written.
  *
- * Writers that find no room (store_room) wait before their first change, in order.
+ * A task that writes and finds no room (store_room) waits before its first change, in order; one
+ * that deletes waits only where store_room_to_delete() is false, too. A task of many commits asks
+ * again after each that changed rows, whatever its flags are.
  *
  * Ownership: a struct task is embedded by its owner and must live until done() or task_cancel().
  * Threads: the executor, except task_post(). */
@@ -33,7 +36,7 @@
 
 enum task_flags {
     TASK_WRITES = 1,  /* may have to wait for room */
-    TASK_DELETES = 2, /* runs below the disk reserve, and without room: it frees */
+    TASK_DELETES = 2, /* runs below the disk reserve, and has room where writers have none */
     TASK_JOB = 4,     /* runs in the jobs' slice */
 };
 
@@ -77,7 +80,7 @@ struct task {
     uint64_t end_lsn; /* done() when this LSN is safe */
     uint64_t turn;    /* number of the turn it last changed rows in */
     size_t timer;     /* its place in the heap of times, + 1; 0: none */
-    bool admitted;    /* has been through the room queue */
+    bool needs_room;  /* before it runs */
     bool posted;      /* under the mailbox's lock */
     enum rc rc;
     struct err err;
@@ -106,18 +109,18 @@ struct tasks *tasks_new(const struct tasks_options *options);
 void tasks_free(struct tasks *tasks); /* cancels what is left; NULL is allowed */
 
 void task_start(struct tasks *tasks, struct task *task);
+/* The same for what its owner has just run in the clients() hook: that ended with RC_COLD and was
+ * taken back. The task runs when what was wanted is loaded. on_event: when task_wake() is called,
+ * or it is posted. */
+void task_start_cold(struct tasks *tasks, struct task *task, bool on_event);
 /* The owner goes away: done() will not be called. Not from within the task's own run(). */
 void task_cancel(struct task *task);
 
 /* Inside run(), before returning RC_WAIT. */
-void task_wait_event(struct task *task);                  /* until task_wake() or task_post() */
-void task_wait_lsn(struct task *task, uint64_t lsn);      /* until it is durable */
-void task_wait_mark(struct task *task, uint64_t segment); /* until it is flushed */
+void task_wait_event(struct task *task);             /* until task_wake() or task_post() */
+void task_wait_lsn(struct task *task, uint64_t lsn); /* until it is durable, or cannot become so */
+void task_wait_mark(struct task *task, uint64_t segment); /* until it is flushed, or that fails */
 void task_wait_until(struct task *task, uint64_t mono_ns);
-
-/* Inside run(), before returning RC_WAIT: it goes on changing rows, and has to find room for that
- * like one that begins. */
-void task_room_again(struct task *task);
 
 void task_wake(struct task *task); /* nothing happens if it does not wait for an event */
 void task_post(struct task *task); /* any thread: task_wake() in the next turn */

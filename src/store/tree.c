@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+/* tree.c - the B+tree of a group: positions, gaps, changes, undo, eviction. */
 #include "store/tree.h"
 
 #include "base/limits.h"

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /* tree.h - the rows of one group: a counted B+tree of blocks that knows what it does not know.
  *
  * Every entry is a row or a tombstone. Between two neighbours, before the first and after the last

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+/* tree_inner.c - inner nodes: children and separators, searched, split, merged. */
 #include "store/tree_inner.h"
 
 #include "base/codec.h"

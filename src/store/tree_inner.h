@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /* tree_inner.h - the inner nodes of a tree: children, the rows below each, and what parts them.
  *
  * A search reads `head` and `child`, eight cache lines, and looks at whole separators only where
@@ -12,7 +13,8 @@
  *   (4) shared = the last of the skipped bytes, as many as fit: what was found to be shared
  *       further up is not compared again, so a long common beginning stays in the node.
  *
- * Ownership: a node owns its separators, not its children. Threads: the executor. */
+ * Ownership: a node owns its separators, not its children.
+ * Threads: the executor. */
 #pragma once
 
 #include "base/bytes.h"

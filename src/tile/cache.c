@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+/* cache.c - reads of shards: asked for once, answered to many, kept while there is room. */
 #include "tile/cache.h"
 
 #include "base/mem.h"
@@ -12,7 +14,7 @@ struct tile_want { /* one command's interest in one read */
     struct tile_read *read;
     bool answered;
     struct tile_want *waiter_next;
-    struct tile_want *prev, *next; /* of the read */
+    struct dlink link; /* of the read */
 };
 
 struct tile_read {
@@ -23,10 +25,9 @@ struct tile_read {
     bool at;
     enum read_state state;
     bool in_table;
-    struct tile_want *wants;
-    struct tile_read *prev, *next; /* of the LRU; next also of the open ones */
-    struct tile_read *ats_prev, *ats_next;
-    struct tile_read *all_prev, *all_next;
+    struct dlist wants;
+    struct dlink link; /* of the LRU, or of the open ones */
+    struct dlink ats_link, all_link;
     bool in_lru;
     bool used; /* since it came to the front */
     /* the answer; the reader's while it is asked */
@@ -87,23 +88,16 @@ static size_t read_bytes(const struct tile_read *read)
 
 static void lru_remove(struct tile_read *read)
 {
-    struct cache *cache = read->cache;
-    *(read->prev ? &read->prev->next : &cache->lru_first) = read->next;
-    *(read->next ? &read->next->prev : &cache->lru_last) = read->prev;
-    read->prev = read->next = NULL;
+    dlist_remove(&read->cache->lru, &read->link);
     read->in_lru = false;
-    cache->bytes -= read_bytes(read);
+    read->cache->bytes -= read_bytes(read);
 }
 
 static void lru_add(struct tile_read *read)
 {
-    struct cache *cache = read->cache;
-    read->prev = NULL;
-    read->next = cache->lru_first;
-    *(read->next ? &read->next->prev : &cache->lru_last) = read;
-    cache->lru_first = read;
+    dlist_add_first(&read->cache->lru, &read->link);
     read->in_lru = true;
-    cache->bytes += read_bytes(read);
+    read->cache->bytes += read_bytes(read);
 }
 
 static void table_forget(struct tile_read *read)
@@ -122,24 +116,19 @@ static void table_forget(struct tile_read *read)
 static void read_free(struct tile_read *read)
 {
     struct cache *cache = read->cache;
-    ASSERT(!read->wants);
+    ASSERT(!read->wants.first);
     table_forget(read);
     if (read->in_lru)
         lru_remove(read);
-    if (read->at) {
-        *(read->ats_prev ? &read->ats_prev->ats_next : &cache->ats) = read->ats_next;
-        if (read->ats_next)
-            read->ats_next->ats_prev = read->ats_prev;
-    }
+    if (read->at)
+        dlist_remove(&cache->ats, &read->ats_link);
     for (size_t i = 0; i < cache->wanted_count;) {
         if (cache->wanted[i] == read)
             cache->wanted[i] = cache->wanted[--cache->wanted_count];
         else
             i++;
     }
-    *(read->all_prev ? &read->all_prev->all_next : &cache->all) = read->all_next;
-    if (read->all_next)
-        read->all_next->all_prev = read->all_prev;
+    dlist_remove(&cache->all, &read->all_link);
     buf_done(&read->row);
     mem_free(read->err);
     mem_free(read);
@@ -148,8 +137,8 @@ static void read_free(struct tile_read *read)
 /* (3) */
 static void shrink(struct cache *cache)
 {
-    while (cache->bytes > cache->bytes_max && cache->lru_last) {
-        struct tile_read *last = cache->lru_last;
+    while (cache->bytes > cache->bytes_max && cache->lru.last) {
+        struct tile_read *last = DLIST_ITEM(cache->lru.last, struct tile_read, link);
         if (last->used) { /* a hit costs a bit; the order is made up for here */
             lru_remove(last);
             lru_add(last);
@@ -163,7 +152,7 @@ static void shrink(struct cache *cache)
 /* Nobody holds it: it is kept if it can be an answer. */
 static void read_settle(struct tile_read *read)
 {
-    if (read->wants || read->in_lru || read->state == READ_OPEN || read->state == READ_ASKED)
+    if (read->wants.first || read->in_lru || read->state == READ_OPEN || read->state == READ_ASKED)
         return;
     if (!read->in_table || read->at || read->state == READ_FAILED) {
         read_free(read);
@@ -175,19 +164,19 @@ static void read_settle(struct tile_read *read)
 
 /* ---- asking ---- */
 
+static enum rc read_from(void *arg, struct shard *shard, struct err *err)
+{
+    struct tile_read *read = arg;
+    buf_cut(&read->row, 0);
+    return shard->ops->get(shard, read->key, read->at, &read->row, &read->found, err);
+}
+
 static void read_run(struct tile_work *work, struct pool *pool)
 {
     struct tile_read *read = (struct tile_read *)work;
-    struct pool_key key = {tile__reads(read->type), read->type->number,
-                           tilekey_place(read->key.packed)};
-    struct pool_use use;
+    struct shard_reader reader = {.run = read_from, .arg = read};
     struct err err = {0};
-    read->rc = pool_take(pool, &key, SHARD_READ, &use, &err);
-    if (read->rc == RC_OK) {
-        read->rc =
-            use.shard->ops->get(use.shard, read->key, read->at, &read->row, &read->found, &err);
-        pool_give(pool, &use);
-    }
+    read->rc = tile__shard_read(read->type, pool, tilekey_place(read->key.packed), &reader, &err);
     if (read->rc != RC_OK && read->rc != RC_NOT_FOUND)
         read->err = mem_dup(&err, sizeof err);
 }
@@ -197,7 +186,8 @@ static void read_done(struct tile_work *work)
     struct tile_read *read = (struct tile_read *)work;
     read->state = read->err ? READ_FAILED : READ_READY;
     read->cache->failures += read->err != NULL;
-    for (struct tile_want *want = read->wants; want; want = want->next) {
+    for (struct dlink *at = read->wants.first; at; at = at->next) {
+        struct tile_want *want = DLIST_ITEM(at, struct tile_want, link);
         want->answered = true;
         if (--want->waiter->pending_count == 0)
             task_wake(want->waiter->task);
@@ -218,27 +208,17 @@ static struct tile_read *read_open(struct cache *cache, struct tile_type *type, 
     buf_init(&read->row, TILE_HEADER_BYTES_MAX + TILE_DATA_BYTES_MAX);
     table_insert(&cache->table, read_hash(read, NULL), read);
     read->in_table = true;
-    read->next = cache->open;
-    cache->open = read;
-    read->all_next = cache->all;
-    if (cache->all)
-        cache->all->all_prev = read;
-    cache->all = read;
-    if (at) {
-        read->ats_next = cache->ats;
-        if (cache->ats)
-            cache->ats->ats_prev = read;
-        cache->ats = read;
-    }
+    dlist_add_first(&cache->open, &read->link);
+    dlist_add_first(&cache->all, &read->all_link);
+    if (at)
+        dlist_add_first(&cache->ats, &read->ats_link);
     return read;
 }
 
 void cache_turn(struct cache *cache)
 {
-    while (cache->open) {
-        struct tile_read *read = cache->open;
-        cache->open = read->next;
-        read->next = NULL;
+    for (struct dlink *link; (link = dlist_take_first(&cache->open));) {
+        struct tile_read *read = DLIST_ITEM(link, struct tile_read, link);
         read->state = READ_ASKED;
         cache->reads++;
         workers_give(cache->tiles->workers, TILE_READER, &read->work);
@@ -306,8 +286,9 @@ void cache_forget(struct cache *cache, const struct tile_type *type, struct tile
     struct tile_read *read = read_find(cache, type, key, false);
     if (UNLIKELY(read != NULL))
         read_stale(read);
-    for (struct tile_read *at = cache->ats, *next; UNLIKELY(at != NULL); at = next) {
-        next = at->ats_next;
+    for (struct dlink *link = cache->ats.first, *next; UNLIKELY(link != NULL); link = next) {
+        struct tile_read *at = DLIST_ITEM(link, struct tile_read, ats_link);
+        next = link->next;
         if (at->type == type && at->key.packed == key.packed)
             read_stale(at);
     }
@@ -327,10 +308,7 @@ static void want_add(struct tile_waiter *waiter, struct tile_read *read)
     want->read = read;
     want->waiter_next = waiter->wants;
     waiter->wants = want;
-    want->next = read->wants;
-    if (read->wants)
-        read->wants->prev = want;
-    read->wants = want;
+    dlist_add_first(&read->wants, &want->link);
     want->answered = read->state == READ_READY || read->state == READ_FAILED;
     waiter->pending_count += !want->answered;
     if (read->in_lru)
@@ -354,9 +332,7 @@ void tile_waiter_end(struct tiles *tiles, struct tile_waiter *waiter)
         struct tile_want *want = waiter->wants;
         struct tile_read *read = want->read;
         waiter->wants = want->waiter_next;
-        *(want->prev ? &want->prev->next : &read->wants) = want->next;
-        if (want->next)
-            want->next->prev = want->prev;
+        dlist_remove(&read->wants, &want->link);
         mem_free(want);
         read_settle(read);
     }
@@ -366,15 +342,12 @@ void tile_waiter_end(struct tiles *tiles, struct tile_waiter *waiter)
 
 void cache_done(struct cache *cache)
 {
-    while (cache->all) {
-        struct tile_read *read = cache->all;
-        while (read->wants) { /* of commands that go away with the server */
-            struct tile_waiter *waiter = read->wants->waiter;
-            tile_waiter_end(cache->tiles, waiter);
-            if (cache->all != read)
-                break; /* it was freed with its last waiter */
-        }
-        if (cache->all == read)
+    while (cache->all.first) {
+        struct tile_read *read = DLIST_ITEM(cache->all.first, struct tile_read, all_link);
+        struct tile_want *want = DLIST_ITEM(read->wants.first, struct tile_want, link);
+        if (want) /* of a command that goes away with the server; the last one may free the read */
+            tile_waiter_end(cache->tiles, want->waiter);
+        else
             read_free(read);
     }
     mem_free(cache->wanted);

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /* cache.h - what shards were asked for: reads under way, and answers that are kept.
  *
  * An answer (a tile, or that there is none) is found by type, key and time. A read is opened by the
@@ -13,6 +14,7 @@
  * Threads: the executor; the shard is read by a reader. */
 #pragma once
 
+#include "base/dlist.h"
 #include "base/table.h"
 #include "tile/worker.h"
 
@@ -20,10 +22,10 @@ struct tile_read; /* defined in tile/cache.c */
 struct cache {
     struct tiles *tiles;
     struct table table;
-    struct tile_read *lru_first, *lru_last; /* used last first; those that nobody holds */
-    struct tile_read *ats;                  /* reads of "the newest not after", never kept */
-    struct tile_read *open;                 /* to be started after this turn */
-    struct tile_read *all;
+    struct dlist lru;  /* used last first; those that nobody holds */
+    struct dlist ats;  /* reads of "the newest not after", never kept */
+    struct dlist open; /* to be started after this turn */
+    struct dlist all;
     struct tile_read **wanted; /* by the command that runs */
     size_t wanted_count, wanted_cap;
     uint64_t bytes, bytes_max;

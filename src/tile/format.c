@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+/* format.c - knows PNG, JPEG, WebP, GIF, AVIF, JSON and vector tiles by their first bytes. */
 #include "tile/format.h"
 
 #include "base/banned.h"

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /* format.h - what a tile's data is, by its first bytes.
  *
  * Threads: any. */

@@ -1,4 +1,6 @@
-/* The parts of LMDB's format (version 1, 64 bits) that are looked at, integers little-endian:
+// SPDX-License-Identifier: Apache-2.0
+/* lmdb_check.c - the parts of LMDB's format (version 1, 64 bits) that are looked at, integers
+ * little-endian:
  *   page   0 pgno(8)  8 pad(2)  10 flags(2)  12 lower(2)  14 upper(2)  16 offsets of nodes(2 each)
  *          of a long value: 12 how many pages it has(4)
  *   meta   page 16: magic(4) version(4) address(8) mapsize(8) db[2] last page(8) txn(8)

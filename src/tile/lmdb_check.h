@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /* lmdb_check.h - whether an LMDB file is whole, read page by page.
  *
  * LMDB maps its file and trusts it: a damaged page is an abort() or a wild pointer, a file that was

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /* mark.c - what a row of space tilemark holds. */
 #include "tile/tile_int.h"
 

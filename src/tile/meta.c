@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /* meta.c - sets of metadata (q2, qp): raw data and a status, stored at anchors.
  *
  * Invariants:
@@ -98,8 +99,8 @@ enum rc tile_meta_set(struct tiles *tiles, struct tile_type *type, uint64_t pack
     return row_put(type, tilekey_anchor(packed), TILE_PENDING, data, err);
 }
 
-enum rc tile_meta_move(struct tiles *tiles, struct tile_type *type, uint64_t packed,
-                       enum tile_status status, struct err *err)
+enum rc tile_meta_move(struct tiles *tiles, const struct run *run, struct tile_type *type,
+                       uint64_t packed, enum tile_status status, struct err *err)
 {
     struct tile_meta_found found = {0};
     enum rc rc = tile_meta_get(tiles, type, packed, &found, err);
@@ -108,7 +109,7 @@ enum rc tile_meta_move(struct tiles *tiles, struct tile_type *type, uint64_t pac
     if (!moves_legal[found.status][status]) /* (2) */
         return err_set(err, RC_INVALID, "the status cannot go from %s to %s", names[found.status],
                        names[status]);
-    struct bytes data = arena_copy(&tiles->kv->arena, found.data);
+    struct bytes data = arena_copy(run->arena, found.data);
     return row_put(type, found.anchor, status, data, err);
 }
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /* persist.c - the job that brings what is marked into shards, and clears it.
  *
  * Rounds: a round walks all marks of all types in key order, from the first to the last, in
@@ -46,7 +47,7 @@ struct persist_entry {
 
 enum batch_state { BATCH_EMPTY, BATCH_FILLING, BATCH_FULL, BATCH_WRITING, BATCH_WRITTEN };
 
-struct aside {              /* a damaged file: (8) */
+struct damaged_file {       /* (8) */
     struct tile_type *type; /* NULL: none */
     struct tile_place place;
 };
@@ -63,13 +64,13 @@ struct batch {
     size_t cleared;
     uint64_t seq; /* (4) */
     bool ends_round;
-    struct aside may; /* be set aside, of those whose rows stay */
+    struct damaged_file may; /* be set aside, of those whose rows stay */
     /* the writer's answer */
-    struct aside damaged; /* of those, and may not yet */
+    struct damaged_file damaged; /* of those, and may not yet */
     size_t failed_count;
-    struct err err;             /* the first failure */
-    uint32_t set_aside;         /* files */
-    char aside[PATH_BYTES_MAX]; /* the last of them */
+    struct err err;                      /* the first failure */
+    uint32_t set_aside;                  /* files */
+    char set_aside_path[PATH_BYTES_MAX]; /* the last of them */
     uint64_t write_ns;
 };
 
@@ -85,11 +86,11 @@ struct persist {
     struct buf after; /* the suffix of the last one */
     uint64_t round_lsn;
     bool round_failed;
-    uint64_t round_damaged; /* (7) */
-    struct err damage;      /* the first of them */
-    struct aside marking;   /* (8): its rows are being marked, behind `marked_key` */
-    struct aside may;       /* they are */
-    uint64_t marked_lsn;    /* the last of these marks */
+    uint64_t round_damaged;      /* (7) */
+    struct err damage;           /* the first of them */
+    struct damaged_file marking; /* (8): its rows are being marked, behind `marked_key` */
+    struct damaged_file may;     /* they are */
+    uint64_t marked_lsn;         /* the last of these marks */
     bool has_marked_key;
     struct tilekey marked_key;
     bool again; /* the round begins anew */
@@ -100,7 +101,7 @@ struct persist {
     uint64_t synced_lsn, ask_lsn;
     uint64_t retry_ns, retry_ms; /* not before; 0: nothing has failed */
     uint64_t failed_rounds;
-    struct tile_waiter *waiters; /* for the end of a round */
+    struct dlist waiters; /* for the end of a round */
     bool draining;
     struct err trouble; /* of the last round that failed */
     bool has_trouble;
@@ -135,8 +136,9 @@ void tiles_sync_ask(struct tiles *tiles, uint64_t lsn)
 
 static void waiters_wake(struct persist *persist)
 {
-    while (persist->waiters) {
-        struct tile_waiter *waiter = persist->waiters;
+    while (persist->waiters.first) {
+        struct tile_waiter *waiter =
+            DLIST_ITEM(persist->waiters.first, struct tile_waiter, round_link);
         task_wake(waiter->task);
         persist__waiter_end(waiter);
     }
@@ -144,26 +146,18 @@ static void waiters_wake(struct persist *persist)
 
 void tiles_sync_wait(struct tiles *tiles, struct tile_waiter *waiter, struct task *task)
 {
-    struct tile_waiter **list = &tiles->persist->waiters;
     persist__waiter_end(waiter);
     waiter->task = task;
-    waiter->round_list = list;
-    waiter->round_next = *list;
-    if (*list)
-        (*list)->round_prev = waiter;
-    *list = waiter;
+    waiter->round_list = &tiles->persist->waiters;
+    dlist_add_first(waiter->round_list, &waiter->round_link);
 }
 
 void persist__waiter_end(struct tile_waiter *waiter)
 {
     if (!waiter->round_list)
         return;
-    *(waiter->round_prev ? &waiter->round_prev->round_next : waiter->round_list) =
-        waiter->round_next;
-    if (waiter->round_next)
-        waiter->round_next->round_prev = waiter->round_prev;
+    dlist_remove(waiter->round_list, &waiter->round_link);
     waiter->round_list = NULL;
-    waiter->round_prev = waiter->round_next = NULL;
 }
 
 uint64_t tiles_failed_rounds(const struct tiles *tiles)
@@ -236,7 +230,7 @@ static void batch_reset(struct batch *batch)
     batch->bytes = batch->lsn = 0;
     batch->ends_round = false;
     batch->failed_count = batch->set_aside = 0;
-    batch->may = batch->damaged = (struct aside){0};
+    batch->may = batch->damaged = (struct damaged_file){0};
     batch->err.text[0] = 0;
     arena_clear(&batch->arena);
 }
@@ -409,11 +403,11 @@ static enum rc file_apply(struct pool *pool, const struct pool_key *key,
     return rc;
 }
 
-static bool aside_is(const struct aside *aside, const struct tile_type *type,
-                     struct tile_place place)
+static bool damaged_is(const struct damaged_file *file, const struct tile_type *type,
+                       struct tile_place place)
 {
-    return aside->type == type && aside->place.folder == place.folder &&
-           aside->place.prefix4 == place.prefix4;
+    return file->type == type && file->place.folder == place.folder &&
+           file->place.prefix4 == place.prefix4;
 }
 
 /* A file that is damaged for sure is set aside, and a new one begun. */
@@ -425,12 +419,13 @@ static enum rc file_apply_surely(struct batch *batch, struct pool *pool, const s
     enum rc rc = file_apply(pool, key, part, err);
     if (rc != RC_CORRUPT)
         return rc;
-    if (tile__keeps_rows(type) && !aside_is(&batch->may, type, key->place)) { /* (8) */
+    pool_damage_note(pool, key, err);
+    if (tile__keeps_rows(type) && !damaged_is(&batch->may, type, key->place)) { /* (8) */
         if (pool_prove(pool, key, &proof) == RC_OK)
-            batch->damaged = (struct aside){type, key->place};
+            batch->damaged = (struct damaged_file){type, key->place};
         return rc;
     }
-    enum rc proven = pool_set_aside(pool, key, batch->aside, &proof);
+    enum rc proven = pool_set_aside(pool, key, batch->set_aside_path, &proof);
     if (proven == RC_NOT_FOUND)
         return rc;
     if (proven != RC_OK) {
@@ -600,14 +595,14 @@ static void batch_over(struct persist *persist, struct batch *batch)
         persist->has_marked_key = false;
     }
     if (batch->may.type)
-        persist->may = (struct aside){0};
+        persist->may = (struct damaged_file){0};
     stats->batches += batch->count > 0;
     stats->failures += batch->failed_count > 0;
     stats->set_aside += batch->set_aside;
     stats->write_ns += batch->write_ns;
     if (batch->set_aside > 0)
         log_error("tile: a damaged shard was set aside as \"%s\", and a new one begun",
-                  batch->aside);
+                  batch->set_aside_path);
     if (batch->failed_count > 0) {
         if (!persist->has_trouble)
             log_warn("tile: could not persist %zu tiles, trying again until it works: %s",
@@ -665,7 +660,7 @@ static enum rc mark_again(struct persist *persist, struct bytes suffix, struct b
 }
 
 /* A step of them. */
-static enum rc aside_mark(struct persist *persist, struct err *err)
+static enum rc damaged_mark(struct persist *persist, struct err *err)
 {
     CLEANUP(store_walk_done) struct store_walk walk;
     struct tile_type *type = persist->marking.type;
@@ -688,7 +683,7 @@ static enum rc aside_mark(struct persist *persist, struct err *err)
         over = persist->marking.place.folder != 0 &&
                tilekey_prefix4(key.packed) > persist->marking.place.prefix4;
         struct tile_place place = tilekey_place(key.packed);
-        if (!over && aside_is(&persist->marking, type, place))
+        if (!over && damaged_is(&persist->marking, type, place))
             rc = mark_again(persist, suffix, row, err);
         done = key;
     }
@@ -733,7 +728,7 @@ static void batch_give(struct persist *persist, struct batch *batch)
 {
     uint64_t durable_lsn = store_durable_lsn(persist->tiles->store);
     batch->state = BATCH_WRITING;
-    batch->may = persist->marked_lsn <= durable_lsn ? persist->may : (struct aside){0};
+    batch->may = persist->marked_lsn <= durable_lsn ? persist->may : (struct damaged_file){0};
     workers_give(persist->tiles->workers, TILE_WRITER, &batch->work);
 }
 
@@ -747,7 +742,7 @@ static enum rc persist_step(struct persist *persist, struct err *err)
     if (batch)
         return batch_clear(persist, batch, err);
     if (persist->marking.type && !persist->in_round)
-        return aside_mark(persist, err);
+        return damaged_mark(persist, err);
     batch = batch_in(persist, BATCH_FILLING);
     if (!batch && persist->in_round && (batch = batch_in(persist, BATCH_EMPTY)))
         batch->seq = ++persist->seq;
@@ -772,7 +767,7 @@ static void taken_back_look(struct persist *persist)
     uint64_t lsn = store_commit_lsn(persist->tiles->store);
     bool any = false;
     if (UNLIKELY(persist->marked_lsn > lsn)) { /* (8): the file is found damaged once more */
-        persist->marking = persist->may = (struct aside){0};
+        persist->marking = persist->may = (struct damaged_file){0};
         persist->marked_lsn = 0;
     }
     for (size_t i = 0; i < ARRAY_LEN(persist->batch); i++)
@@ -847,7 +842,7 @@ static void persist_ended(struct task *task, enum rc rc, const struct err *err)
         if (persist->batch[i].state != BATCH_WRITING)
             batch_reset(&persist->batch[i]);
     persist->in_round = persist->again = false;
-    persist->marking = persist->may = (struct aside){0};
+    persist->marking = persist->may = (struct damaged_file){0};
     persist->retry_ns = clock_mono_ns(persist->tiles->options.clock) + RETRY_MS_MAX * NS_A_MS;
     persist->marks++;
     round_give_up(persist);
@@ -870,7 +865,7 @@ enum rc persist_new(struct tiles *tiles, struct persist **ret_persist, struct er
     persist->marks = tiles->options.batch_count; /* what an earlier run has left */
     persist->task.run = persist_run;
     persist->task.done = persist_ended;
-    persist->task.flags = TASK_JOB | TASK_DELETES;
+    persist->task.flags = TASK_JOB | TASK_WRITES | TASK_DELETES;
     task_start(tiles->options.tasks, &persist->task);
     *ret_persist = persist;
     return RC_OK;
@@ -881,8 +876,8 @@ void persist_free(struct persist *persist)
     if (!persist)
         return;
     task_cancel(&persist->task);
-    while (persist->waiters)
-        persist__waiter_end(persist->waiters);
+    while (persist->waiters.first)
+        persist__waiter_end(DLIST_ITEM(persist->waiters.first, struct tile_waiter, round_link));
     for (size_t i = 0; i < ARRAY_LEN(persist->batch); i++) {
         arena_done(&persist->batch[i].arena);
         mem_free(persist->batch[i].entry);

@@ -1,13 +1,18 @@
+// SPDX-License-Identifier: Apache-2.0
+/* pool.c - opens and closes shard files, and sets damaged ones aside. */
 #include "tile/pool.h"
 
 #include <errno.h>
+#include <limits.h>
 #include <pthread.h>
 #include <stdio.h>
 #include <unistd.h>
 
 #include "base/clock.h"
+#include "base/dlist.h"
 #include "base/file.h"
 #include "base/limits.h"
+#include "base/log.h"
 #include "base/mem.h"
 #include "base/table.h"
 
@@ -16,17 +21,19 @@
 struct pool_entry {
     uint32_t id;
     const struct shard_ops *ops;
-    struct shard *shard;            /* NULL: not open; under open_lock */
-    pthread_mutex_t open_lock;      /* two threads that find it closed: one opens it */
-    struct shard_file file;         /* that is open */
-    uint64_t beside_inode;          /* of the first file beside it; 0: there was none */
-    unsigned users;                 /* under pool.lock, as all below */
-    bool closing;                   /* nobody new may use it; who leaves last closes it */
-    struct pool_entry *prev, *next; /* used last first */
+    struct shard *shard;       /* NULL: not open; under open_lock */
+    pthread_mutex_t open_lock; /* two threads that find it closed: one opens it */
+    struct shard_file file;    /* that is open */
+    uint64_t beside_inode;     /* of the first file beside it; 0: there was none */
+    bool lost;                 /* a file that was set aside lay there */
+    unsigned users;            /* under pool.lock, as all below */
+    bool closing;              /* nobody new may use it; who leaves last closes it */
+    struct dlink link;         /* of pool.list */
 };
 
-struct pool_seen { /* of a file that was closed */
+struct pool_seen { /* of a file, also while it is closed */
     uint32_t id;
+    bool damaged; /* it was told so */
     struct shard_seen seen;
 };
 
@@ -34,10 +41,13 @@ struct pool {
     struct pool_options options;
     pthread_mutex_t lock;
     struct table table;
-    struct pool_entry list; /* head */
+    struct dlist list; /* of struct pool_entry, used last first */
     uint32_t count;
-    pthread_cond_t left; /* an entry that was closing */
-    struct table seen;   /* of struct pool_seen; one a file at most */
+    pthread_cond_t left;            /* an entry that was closing */
+    struct table seen;              /* of struct pool_seen; one a file and role at most */
+    _Atomic uint32_t damaged_count; /* shared: of them; changed under lock */
+    pthread_mutex_t damage_lock;    /* of the next; never held while a file is touched */
+    struct err damage;              /* the last that was noted */
 };
 
 static uint32_t id_of(const struct pool_key *key, enum shard_open how)
@@ -89,28 +99,13 @@ struct pool *pool_new(const struct pool_options *options)
     pool->options = *options;
     pthread_mutex_init(&pool->lock, NULL);
     pthread_cond_init(&pool->left, NULL);
+    pthread_mutex_init(&pool->damage_lock, NULL);
     table_init(&pool->table, entry_hash, entry_eq, NULL);
     table_init(&pool->seen, seen_hash, seen_eq, NULL);
-    pool->list.prev = pool->list.next = &pool->list;
     return pool;
 }
 
-static void list_remove(struct pool_entry *entry)
-{
-    entry->prev->next = entry->next;
-    entry->next->prev = entry->prev;
-}
-
-static void list_add(struct pool *pool, struct pool_entry *entry)
-{
-    entry->prev = &pool->list;
-    entry->next = pool->list.next;
-    entry->next->prev = entry;
-    pool->list.next = entry;
-}
-
-/* A file that is opened again unchanged is not looked through again. */
-static void seen_keep(struct pool *pool, uint32_t id, const struct shard_seen *seen)
+static struct pool_seen *seen_get(struct pool *pool, uint32_t id)
 {
     struct pool_seen *kept = table_find(&pool->seen, id_hash(id), &id, NULL);
     if (!kept) {
@@ -118,13 +113,14 @@ static void seen_keep(struct pool *pool, uint32_t id, const struct shard_seen *s
         kept->id = id;
         table_insert(&pool->seen, id_hash(id), kept);
     }
-    kept->seen = *seen;
+    return kept;
 }
 
 static void entry_free(struct pool *pool, struct pool_entry *entry)
 {
-    if (entry->shard && entry->ops->look)
-        seen_keep(pool, entry->id, &entry->shard->seen);
+    if (entry->shard &&
+        entry->shard->seen.file.inode) /* unchanged it is not looked through again */
+        seen_get(pool, entry->id)->seen = entry->shard->seen;
     if (entry->shard)
         entry->ops->close(entry->shard);
     pthread_mutex_destroy(&entry->open_lock);
@@ -138,7 +134,7 @@ static void table_forget(struct pool *pool, struct pool_entry *entry)
         table_find(&pool->table, id_hash(entry->id), &entry->id, &slot);
     ASSERT(found == entry);
     table_remove(&pool->table, id_hash(entry->id), slot);
-    list_remove(entry);
+    dlist_remove(&pool->list, &entry->link);
     pool->count--;
 }
 
@@ -152,12 +148,12 @@ static void entry_end(struct pool *pool, struct pool_entry *entry)
 /* (2), (3) */
 static void shrink(struct pool *pool)
 {
-    struct pool_entry *entry = pool->list.prev;
-    while (pool->count > pool->options.open_count_max && entry != &pool->list) {
-        struct pool_entry *before = entry->prev;
+    struct dlink *link = pool->list.last;
+    while (pool->count > pool->options.open_count_max && link) {
+        struct pool_entry *entry = DLIST_ITEM(link, struct pool_entry, link);
+        link = link->prev;
         if (entry->users == 0 && !entry->closing)
             entry_end(pool, entry);
-        entry = before;
     }
 }
 
@@ -175,6 +171,7 @@ void pool_free(struct pool *pool)
     while (cursor != 0);
     table_done(&pool->seen);
     pthread_cond_destroy(&pool->left);
+    pthread_mutex_destroy(&pool->damage_lock);
     pthread_mutex_destroy(&pool->lock);
     mem_free(pool);
 }
@@ -233,10 +230,8 @@ static enum rc dirs_make(const char *path, struct err *err)
 enum rc pool_dir_make(const char *dir, const char *type, struct err *err)
 {
     char path[PATH_BYTES_MAX];
-    int len = snprintf(path, sizeof path, "%s/%s", dir, type);
-    if (len >= (int)sizeof path)
-        return err_set(err, RC_INVALID, "the directory of shards has too long a name");
-    return dirs_make(path, err);
+    enum rc rc = path_join(path, dir, type, err);
+    return rc == RC_OK ? dirs_make(path, err) : rc;
 }
 
 static enum rc dir_look(const char *path, struct shard_file *ret_dir, struct err *err)
@@ -259,9 +254,8 @@ enum rc pool_dir_look(const char *dir, const char *type, struct err *err)
 {
     char path[PATH_BYTES_MAX];
     struct shard_file ignored;
-    int len = snprintf(path, sizeof path, "%s/%s", dir, type);
-    ASSERT(len < (int)sizeof path);
-    return dir_look(path, &ignored, err);
+    enum rc rc = path_join(path, dir, type, err);
+    return rc == RC_OK ? dir_look(path, &ignored, err) : rc;
 }
 
 static void dir_of(const char *path, char to[PATH_BYTES_MAX])
@@ -319,6 +313,94 @@ static enum rc beside_set_aside(const struct shard_ops *ops, const char *path, c
     return rc == RC_OK ? files_sync_dir(files, dir, err) : rc;
 }
 
+/* ---- damaged files ---- */
+
+void pool_damage_note(struct pool *pool, const struct pool_key *key, const struct err *err)
+{
+    pthread_mutex_lock(&pool->lock);
+    struct pool_seen *kept = seen_get(pool, id_of(key, SHARD_READ));
+    bool is_new = !kept->damaged;
+    kept->damaged = true;
+    pool->damaged_count += is_new;
+    pthread_mutex_unlock(&pool->lock);
+    pthread_mutex_lock(&pool->damage_lock);
+    pool->damage = *err;
+    pthread_mutex_unlock(&pool->damage_lock);
+    if (is_new)
+        log_error("tile: %s", err->text);
+}
+
+bool pool_damage(struct pool *pool, struct err *ret_err)
+{
+    pthread_mutex_lock(&pool->damage_lock);
+    *ret_err = pool->damage;
+    pthread_mutex_unlock(&pool->damage_lock);
+    return pool->damaged_count > 0;
+}
+
+static void damage_forget(struct pool *pool, const struct pool_key *key)
+{
+    uint32_t id = id_of(key, SHARD_READ);
+    pthread_mutex_lock(&pool->lock);
+    struct pool_seen *kept = table_find(&pool->seen, id_hash(id), &id, NULL);
+    if (kept && kept->damaged) {
+        kept->damaged = false;
+        pool->damaged_count--;
+    }
+    pthread_mutex_unlock(&pool->lock);
+}
+
+uint32_t pool_damaged_count(const struct pool *pool)
+{
+    return pool->damaged_count;
+}
+
+struct aside_find {
+    const char *name; /* of the file */
+    char found[NAME_MAX + 1];
+};
+
+static enum rc aside_look(const char *name, void *arg, struct err *err)
+{
+    static const char word[] = ".corrupt.";
+    struct aside_find *find = arg;
+    size_t len = strlen(find->name);
+    (void)err;
+    if (strncmp(name, find->name, len) != 0 || strncmp(name + len, word, sizeof word - 1) != 0)
+        return RC_OK;
+    const char *digits = name + len + sizeof word - 1;
+    if (digits[0] && digits[strspn(digits, "0123456789")] == 0 && strlen(name) <= NAME_MAX)
+        memcpy(find->found, name, strlen(name) + 1);
+    return RC_OK;
+}
+
+/* The last that was set aside; false: there is none. */
+static bool aside_find(const char *path, struct aside_find *find)
+{
+    char dir[PATH_BYTES_MAX];
+    struct err ignored = {0};
+    dir_of(path, dir);
+    *find = (struct aside_find){.name = strrchr(path, '/') + 1};
+    enum rc rc = files_list((struct files *)&files_real, dir, aside_look, find, &ignored);
+    return rc == RC_OK && find->found[0];
+}
+
+enum rc pool_lost(struct pool *pool, const struct pool_key *key, struct err *err)
+{
+    char path[PATH_BYTES_MAX];
+    struct aside_find find;
+    enum rc rc = path_of(pool, key, path, err);
+    if (rc != RC_OK)
+        return rc;
+    if (aside_find(path, &find))
+        return err_set(err, RC_CORRUPT,
+                       "shard \"%s\" was damaged and is \"%s\" now, with tiles that the new one "
+                       "does not have: set them again, then move it to another directory",
+                       path, find.found);
+    damage_forget(pool, key);
+    return RC_NOT_FOUND;
+}
+
 /* ---- taking ---- */
 
 static struct pool_entry *entry_add(struct pool *pool, uint32_t id, const struct shard_ops *ops)
@@ -328,7 +410,7 @@ static struct pool_entry *entry_add(struct pool *pool, uint32_t id, const struct
     entry->ops = ops;
     pthread_mutex_init(&entry->open_lock, NULL);
     table_insert(&pool->table, id_hash(id), entry);
-    list_add(pool, entry);
+    dlist_add_first(&pool->list, &entry->link);
     pool->count++;
     return entry;
 }
@@ -344,8 +426,8 @@ static struct pool_entry *entry_take(struct pool *pool, const struct pool_key *k
     if (!entry) {
         entry = entry_add(pool, id, key->ops);
     } else {
-        list_remove(entry);
-        list_add(pool, entry);
+        dlist_remove(&pool->list, &entry->link);
+        dlist_add_first(&pool->list, &entry->link);
     }
     entry->users++;
     shrink(pool);
@@ -419,7 +501,7 @@ static enum rc entry_open(struct pool *pool, const struct pool_key *key, struct 
 {
     struct shard *shard = NULL;
     struct shard_seen seen = {0};
-    struct shard_file before;
+    struct shard_file before = {0};
     pthread_mutex_lock(&pool->lock);
     const struct pool_seen *kept = table_find(&pool->seen, id_hash(entry->id), &entry->id, NULL);
     if (kept)
@@ -434,8 +516,12 @@ static enum rc entry_open(struct pool *pool, const struct pool_key *key, struct 
         key->ops->close(shard);
         return err_set(err, RC_BUSY, "shard \"%s\" was replaced while it was opened", path);
     }
+    struct aside_find find;
     entry->beside_inode = beside_inode(key->ops, path);
+    entry->lost = aside_find(path, &find);
     entry->shard = shard;
+    if (!entry->lost)
+        damage_forget(pool, key);
     return RC_OK;
 }
 
@@ -457,6 +543,7 @@ static enum rc entry_ready(struct pool *pool, const struct pool_key *key, struct
     bool is_open = entry->shard != NULL;
     enum rc rc = is_open ? RC_OK : entry_open(pool, key, entry, how, path, err);
     use->shard = entry->shard;
+    use->lost = entry->lost;
     pthread_mutex_unlock(&entry->open_lock);
     return is_open ? entry_look(entry, how, path, err) : rc;
 }

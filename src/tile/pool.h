@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /* pool.h - open shards: as many as are allowed, those used last.
  *
  *   rc = pool_take(pool, &key, SHARD_READ, &use, err);      RC_NOT_FOUND: there is no such file
@@ -41,6 +42,7 @@ struct pool_key {
 struct pool_use {
     struct shard *shard;
     struct pool_entry *entry;
+    bool lost; /* when it was opened a damaged forerunner lay beside it: pool_lost() */
 };
 enum rc pool_take(struct pool *pool, const struct pool_key *key, enum shard_open how,
                   struct pool_use *ret_use, struct err *err) NODISCARD;
@@ -54,6 +56,14 @@ enum rc pool_prove(struct pool *pool, const struct pool_key *key, struct err *er
 /* The same, then renames the file. *ret_path (PATH_BYTES_MAX) is where it is now. */
 enum rc pool_set_aside(struct pool *pool, const struct pool_key *key, char *ret_path,
                        struct err *err) NODISCARD;
+/* After a miss: whether a file that was set aside lies where this one is, with tiles that this one
+ * does not have. RC_CORRUPT: it does, and the error names it. RC_NOT_FOUND: it does not. */
+enum rc pool_lost(struct pool *pool, const struct pool_key *key, struct err *err) NODISCARD;
+/* The file is damaged: counted and logged once, until it is opened again and found whole. */
+void pool_damage_note(struct pool *pool, const struct pool_key *key, const struct err *err);
+uint32_t pool_damaged_count(const struct pool *pool); /* on any thread */
+/* The last of them, on any thread: what was wrong. False: none is damaged now. */
+bool pool_damage(struct pool *pool, struct err *ret_err);
 /* Before there is a pool; on any thread. (6): made for good when it returns. */
 enum rc pool_dir_make(const char *dir, const char *type, struct err *err) NODISCARD;
 /* RC_IO: it is missing, or cannot be looked at. */

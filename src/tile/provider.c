@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /* provider.c - texts of providers: rows of tile's own group, 'p' ‖ id(8) → text. */
 #include <jansson.h>
 
@@ -142,9 +143,9 @@ static void old_add(void *arg, uint64_t id, struct bytes text)
     old->id[old->count++] = id;
 }
 
-static enum rc old_drop(struct tiles *tiles, struct err *err)
+static enum rc old_drop(struct tiles *tiles, const struct run *run, struct err *err)
 {
-    struct old_ids old = {.arena = &tiles->kv->arena};
+    struct old_ids old = {.arena = run->arena};
     enum rc rc = tile_provider_list(tiles, old_add, &old, err);
     for (size_t i = 0; i < old.count && rc == RC_OK; i++) {
         uint8_t suffix[SUFFIX_BYTES];
@@ -155,8 +156,8 @@ static enum rc old_drop(struct tiles *tiles, struct err *err)
     return rc;
 }
 
-enum rc tile_provider_load(struct tiles *tiles, struct bytes json, uint64_t *ret_count,
-                           struct err *err)
+enum rc tile_provider_load(struct tiles *tiles, const struct run *run, struct bytes json,
+                           uint64_t *ret_count, struct err *err)
 {
     json_error_t error;
     *ret_count = 0;
@@ -168,7 +169,7 @@ enum rc tile_provider_load(struct tiles *tiles, struct bytes json, uint64_t *ret
     bool too_many = json_array_size(list) > PROVIDERS_MAX || json_object_size(root) > PROVIDERS_MAX;
     enum rc rc = too_many
                      ? err_set(err, RC_TOO_BIG, "there are more than %d providers", PROVIDERS_MAX)
-                     : old_drop(tiles, err);
+                     : old_drop(tiles, run, err);
     if (rc == RC_OK && json_is_array(list))
         rc = list_load(tiles, list, ret_count, err);
     else if (rc == RC_OK && json_is_object(list ? list : root))

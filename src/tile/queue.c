@@ -1,4 +1,8 @@
+// SPDX-License-Identifier: Apache-2.0
+/* queue.c - TASK.*: lists, hashes and sorted sets of a type's tasks, changed together. */
 #include "tile/queue.h"
+
+#include <stdio.h>
 
 #include "tile/queue_int.h"
 #include "types/list.h"
@@ -11,14 +15,14 @@ static const struct bytes bad_key = BYTES_INIT("queue:bad");
 
 static int64_t now_ms(const struct queue *queue)
 {
-    return (int64_t)queue->ns->kv->now_ms;
+    return (int64_t)queue->run->now_ms;
 }
 
 static enum rc element_push(const struct queue *queue, struct bytes name, struct bytes element,
                             struct err *err)
 {
     struct list list;
-    enum rc rc = list_write(queue->ns, name, &list, err);
+    enum rc rc = list_write(queue->run, name, &list, err);
     if (rc == RC_OK)
         rc = list_push(&list, LIST_HEAD, &element, 1, err);
     if (rc == RC_WRONGTYPE)
@@ -31,7 +35,7 @@ static enum rc pend(const struct queue *queue, struct queue_task *task, unsigned
                     const struct bytes *error, struct err *err)
 {
     struct queue_item item;
-    if (task->next.len > 0 && queue_item_parse(task->next, &item, err) == RC_OK) {
+    if (task->next.len > 0 && queue_item_read(task->next, &item, err) == RC_OK) {
         task->item = task->next;
         task->version = item.version;
         write |= QUEUE_WRITE_ITEM;
@@ -44,9 +48,9 @@ static enum rc pend(const struct queue *queue, struct queue_task *task, unsigned
     return rc == RC_OK ? element_push(queue, queue_key, task->item, err) : rc;
 }
 
-static struct bytes *tilekeys_new(const struct queue *queue, size_t count)
+static struct bytes *ids_new(const struct queue *queue, size_t count)
 {
-    return arena_alloc_array(&queue->ns->kv->arena, count + 1, sizeof(struct bytes));
+    return arena_alloc_array(queue->run->arena, count + 1, sizeof(struct bytes));
 }
 
 /* ---- adding ---- */
@@ -55,7 +59,7 @@ static enum rc add_one(const struct queue *queue, const struct queue_item *item,
                        struct err *err)
 {
     struct queue_task task;
-    enum rc rc = queue__task_read(queue, item->tilekey, &task, err);
+    enum rc rc = queue__task_read(queue, item->id, &task, err);
     if (rc != RC_OK)
         return rc;
     *ret_added = task.status == QUEUE_NONE || item->version > task.version;
@@ -63,7 +67,7 @@ static enum rc add_one(const struct queue *queue, const struct queue_item *item,
         return RC_OK;
     if (task.status == QUEUE_IN_PROGRESS) {
         struct queue_item next;
-        *ret_added = task.next.len == 0 || queue_item_parse(task.next, &next, err) != RC_OK ||
+        *ret_added = task.next.len == 0 || queue_item_read(task.next, &next, err) != RC_OK ||
                      item->version > next.version;
         task.next = item->json;
         return *ret_added ? queue__task_save(queue, &task, QUEUE_WRITE_NEXT, err) : RC_OK;
@@ -76,17 +80,17 @@ static enum rc add_one(const struct queue *queue, const struct queue_item *item,
 }
 
 /* What was counted one by one is settled once for each run of tasks of one set. */
-static enum rc settle(const struct queue *queue, const struct bytes *tilekey, size_t count,
-                      bool mark, struct err *err)
+static enum rc settle(const struct queue *queue, const struct bytes *id, size_t count, bool mark,
+                      struct err *err)
 {
     enum rc rc = RC_OK;
     for (size_t i = 0; queue__has_sets(queue) && i < count && rc == RC_OK; i++) {
-        if (i + 1 < count && bytes_eq(queue__anchor(tilekey[i]), queue__anchor(tilekey[i + 1])))
+        if (i + 1 < count && bytes_eq(queue__anchor(id[i]), queue__anchor(id[i + 1])))
             continue;
         if (mark)
-            rc = queue__set_mark(queue, tilekey[i], err);
+            rc = queue__set_mark(queue, id[i], err);
         if (rc == RC_OK)
-            rc = queue__set_settle(queue, tilekey[i], err);
+            rc = queue__set_settle(queue, id[i], err);
     }
     return rc;
 }
@@ -94,18 +98,18 @@ static enum rc settle(const struct queue *queue, const struct bytes *tilekey, si
 enum rc queue_add(const struct queue *queue, const struct queue_item *item, size_t count,
                   size_t *ret_added, struct err *err)
 {
-    struct bytes *tilekey = tilekeys_new(queue, count);
+    struct bytes *id = ids_new(queue, count);
     size_t added_count = 0;
     for (size_t i = 0; i < count; i++)
-        tilekey[i] = item[i].tilekey;
-    enum rc rc = queue__warm(queue, tilekey, count, err);
+        id[i] = item[i].id;
+    enum rc rc = queue__warm(queue, id, count, err);
     for (size_t i = 0; i < count && rc == RC_OK; i++) {
         bool added;
         rc = add_one(queue, &item[i], &added, err);
         added_count += rc == RC_OK && added;
     }
     if (rc == RC_OK)
-        rc = settle(queue, tilekey, count, true, err);
+        rc = settle(queue, id, count, true, err);
     if (rc == RC_OK)
         *ret_added = added_count;
     return rc;
@@ -119,7 +123,7 @@ static enum rc times_read(const struct queue *queue, enum queue_status status, s
 {
     struct key key;
     struct bytes name = queue__time_key[status];
-    enum rc rc = key_write(queue->ns, name, TYPE_ZSET, &key, err);
+    enum rc rc = key_write(queue->run, name, TYPE_ZSET, &key, err);
     if (rc == RC_WRONGTYPE)
         return err_prefix(err, "\"%.*s\": ", (int)name.len, (const char *)name.ptr);
     if (rc != RC_OK || !key.exists)
@@ -130,7 +134,7 @@ static enum rc times_read(const struct queue *queue, enum queue_status status, s
     while (rc == RC_OK && items->count < max) {
         rc = zset_walk_next(&walk, &item, err);
         if (rc == RC_OK)
-            rc = zset_items_add(queue->ns->kv, items, item, err);
+            rc = zset_items_add(queue->run, items, item, err);
     }
     zset_walk_done(&walk);
     return rc == RC_NOT_FOUND ? RC_OK : rc;
@@ -143,7 +147,7 @@ static int64_t time_of(double score)
     return score < (double)(INT64_MAX / 2) ? (int64_t)score : INT64_MAX;
 }
 
-/* Those of the first `count` that are tilekeys; the others were put there by hand and are removed.
+/* Those of the first `count` that are ids; the others were put there by hand and are removed.
  */
 static enum rc times_sort_out(const struct queue *queue, enum queue_status status,
                               const struct zset_items *items, size_t count, struct bytes *to,
@@ -152,7 +156,7 @@ static enum rc times_sort_out(const struct queue *queue, enum queue_status statu
     enum rc rc = RC_OK;
     *ret_count = 0;
     for (size_t i = 0; i < count && rc == RC_OK; i++) {
-        if (tilekey_is(items->item[i].member))
+        if (queue_id_is(items->item[i].member))
             to[(*ret_count)++] = items->item[i].member;
         else
             rc = queue__index_remove(queue, items->item[i].member, status, err);
@@ -162,16 +166,16 @@ static enum rc times_sort_out(const struct queue *queue, enum queue_status statu
 
 /* ---- leases ---- */
 
-static enum rc release_one(const struct queue *queue, struct bytes tilekey, struct err *err)
+static enum rc release_one(const struct queue *queue, struct bytes id, struct err *err)
 {
     struct queue_task task;
-    enum rc rc = queue__task_read(queue, tilekey, &task, err);
+    enum rc rc = queue__task_read(queue, id, &task, err);
     if (rc == RC_INVALID || rc == RC_WRONGTYPE || (rc == RC_OK && task.status == QUEUE_NONE))
-        return queue__task_forget(queue, tilekey, err);
+        return queue__task_forget(queue, id, err);
     if (rc != RC_OK)
         return rc;
     if (task.status != QUEUE_IN_PROGRESS)
-        return queue__index_remove(queue, tilekey, QUEUE_IN_PROGRESS, err);
+        return queue__index_remove(queue, id, QUEUE_IN_PROGRESS, err);
     if (task.lease_ms > now_ms(queue)) /* the time was changed by hand */
         return queue__task_move(queue, &task, QUEUE_IN_PROGRESS, 0, NULL, err);
     return pend(queue, &task, 0, NULL, err);
@@ -186,15 +190,15 @@ enum rc queue_release(const struct queue *queue, size_t count_max, size_t *ret_c
     while (due_count < items.count && due_count < count_max &&
            time_of(items.item[due_count].score) <= now_ms(queue))
         due_count++;
-    struct bytes *tilekey = tilekeys_new(queue, due_count);
+    struct bytes *id = ids_new(queue, due_count);
     if (rc == RC_OK)
-        rc = times_sort_out(queue, QUEUE_IN_PROGRESS, &items, due_count, tilekey, &count, err);
+        rc = times_sort_out(queue, QUEUE_IN_PROGRESS, &items, due_count, id, &count, err);
     if (rc == RC_OK)
-        rc = queue__warm(queue, tilekey, count, err);
+        rc = queue__warm(queue, id, count, err);
     for (size_t i = 0; i < count && rc == RC_OK; i++)
-        rc = release_one(queue, tilekey[i], err);
+        rc = release_one(queue, id[i], err);
     if (rc == RC_OK)
-        rc = settle(queue, tilekey, count, false, err);
+        rc = settle(queue, id, count, false, err);
     if (rc != RC_OK)
         return rc;
     *ret_count = due_count;
@@ -212,8 +216,26 @@ static enum rc task_take(const struct queue *queue, struct queue_take *take,
     enum rc rc = queue__task_move(queue, task, QUEUE_IN_PROGRESS, write, NULL, err);
     if (rc == RC_OK)
         take->taken[take->taken_count++] =
-            (struct queue_taken){task->tilekey, task->item, task->attempts, task->lease_ms};
+            (struct queue_taken){task->id, task->item, task->attempts, task->lease_ms};
     return rc;
+}
+
+/* The task of an element. One that an older server has stored has no kind in its id, whatever is in
+ * its item. RC_INVALID: a kind that is no word, and no such task. */
+static enum rc element_task(const struct queue *queue, const struct queue_item *item,
+                            struct queue_task *ret_task, struct err *err)
+{
+    enum rc rc = queue__task_read(queue, queue__copy(queue, item->id), ret_task, err);
+    struct bytes tilekey = queue_id_tilekey(item->id);
+    struct queue_task old;
+    if (rc == RC_OK && item->kind_is_theirs && ret_task->status == QUEUE_NONE)
+        return err_set(err, RC_INVALID, "the \"kind\" of a task is a word");
+    if (rc != RC_OK || ret_task->status != QUEUE_NONE || tilekey.len == item->id.len)
+        return rc;
+    rc = queue__task_read(queue, queue__copy(queue, tilekey), &old, err);
+    if (rc == RC_OK && old.status != QUEUE_NONE && bytes_eq(old.item, item->json))
+        *ret_task = old;
+    return rc == RC_COLD ? rc : RC_OK; /* one that is wrong is not this one */
 }
 
 /* An element of the list. What is no task goes where somebody can look at it; one whose task is not
@@ -224,9 +246,9 @@ static enum rc element_take(const struct queue *queue, struct queue_take *take,
     struct queue_task task;
     struct queue_item item;
     struct err why = {0};
-    enum rc rc = queue_item_parse(element, &item, &why);
+    enum rc rc = queue_item_read(element, &item, &why);
     if (rc == RC_OK)
-        rc = queue__task_read(queue, queue__copy(queue, item.tilekey), &task, &why);
+        rc = element_task(queue, &item, &task, &why);
     if (rc == RC_INVALID || rc == RC_TOO_BIG || rc == RC_WRONGTYPE)
         return element_push(queue, bad_key, element, err);
     if (rc != RC_OK) {
@@ -261,15 +283,15 @@ static enum rc elements_read(const struct queue *queue, const struct list *list,
 static enum rc elements_warm(const struct queue *queue, const struct bytes *element, size_t count,
                              struct err *err)
 {
-    struct bytes *tilekey = tilekeys_new(queue, count);
+    struct bytes *id = ids_new(queue, count);
     size_t good_count = 0;
     for (size_t i = 0; i < count; i++) {
         struct queue_item item;
         struct err ignored;
-        if (queue_item_parse(element[i], &item, &ignored) == RC_OK)
-            tilekey[good_count++] = queue__copy(queue, item.tilekey);
+        if (queue_item_read(element[i], &item, &ignored) == RC_OK)
+            id[good_count++] = queue__copy(queue, item.id);
     }
-    return queue__warm(queue, tilekey, good_count, err);
+    return queue__warm(queue, id, good_count, err);
 }
 
 /* ret_looked: 0: the list is empty. */
@@ -279,12 +301,12 @@ static enum rc list_take(const struct queue *queue, struct queue_take *take, siz
     struct list list;
     size_t count = take->count - take->taken_count;
     *ret_looked = 0;
-    enum rc rc = list_write(queue->ns, queue_key, &list, err);
+    enum rc rc = list_write(queue->run, queue_key, &list, err);
     if (rc == RC_WRONGTYPE)
         return err_prefix(err, "\"queue\": ");
     if (rc != RC_OK || !list.key.exists)
         return rc;
-    struct bytes *element = tilekeys_new(queue, count);
+    struct bytes *element = ids_new(queue, count);
     rc = elements_read(queue, &list, count, element, &count, err);
     if (rc == RC_OK)
         rc = elements_warm(queue, element, count, err);
@@ -297,25 +319,26 @@ static enum rc list_take(const struct queue *queue, struct queue_take *take, siz
 }
 
 /* A pending task without an element in the list: somebody has removed that. */
-static enum rc pending_take(const struct queue *queue, struct queue_take *take,
-                            struct bytes tilekey, struct err *err)
+static enum rc pending_take(const struct queue *queue, struct queue_take *take, struct bytes id,
+                            struct err *err)
 {
     struct queue_task task;
     char text[QUEUE_NAME_BYTES];
-    enum rc rc = queue__task_read(queue, tilekey, &task, err);
+    enum rc rc = queue__task_read(queue, id, &task, err);
     if (rc == RC_INVALID || rc == RC_WRONGTYPE || (rc == RC_OK && task.status == QUEUE_NONE))
-        return queue__task_forget(queue, tilekey, err);
+        return queue__task_forget(queue, id, err);
     if (rc != RC_OK)
         return rc;
     if (task.status != QUEUE_PENDING)
-        return queue__index_remove(queue, tilekey, QUEUE_PENDING, err);
+        return queue__index_remove(queue, id, QUEUE_PENDING, err);
     bool is_new = task.item.len == 0;
     if (is_new) {
-        struct bytes begun = queue__name(text, "{\"tilekey\":\"", tilekey);
-        ASSERT(begun.len + 2 <= sizeof text);
-        text[begun.len] = '"';
-        text[begun.len + 1] = '}';
-        task.item = queue__copy(queue, bytes_of(text, begun.len + 2));
+        struct bytes kind = queue_id_kind(id), tilekey = queue_id_tilekey(id);
+        int len = snprintf(text, sizeof text, "{\"tilekey\":\"%.*s\"%s%.*s%s}", (int)tilekey.len,
+                           (const char *)tilekey.ptr, kind.len > 0 ? ",\"kind\":\"" : "",
+                           (int)kind.len, (const char *)kind.ptr, kind.len > 0 ? "\"" : "");
+        ASSERT(len > 0 && len < (int)sizeof text);
+        task.item = queue__copy(queue, bytes_of(text, (size_t)len));
     }
     return task_take(queue, take, &task, is_new ? QUEUE_WRITE_ITEM : 0, err);
 }
@@ -327,14 +350,14 @@ static enum rc times_take(const struct queue *queue, struct queue_take *take, si
     size_t count = take->count - take->taken_count;
     *ret_looked = 0;
     enum rc rc = times_read(queue, QUEUE_PENDING, count, &items, err);
-    struct bytes *tilekey = tilekeys_new(queue, items.count);
+    struct bytes *id = ids_new(queue, items.count);
     *ret_looked = items.count;
     if (rc == RC_OK)
-        rc = times_sort_out(queue, QUEUE_PENDING, &items, items.count, tilekey, &count, err);
+        rc = times_sort_out(queue, QUEUE_PENDING, &items, items.count, id, &count, err);
     if (rc == RC_OK)
-        rc = queue__warm(queue, tilekey, count, err);
+        rc = queue__warm(queue, id, count, err);
     for (size_t i = 0; i < count && rc == RC_OK; i++)
-        rc = pending_take(queue, take, tilekey[i], err);
+        rc = pending_take(queue, take, id[i], err);
     return rc;
 }
 
@@ -357,10 +380,10 @@ enum rc queue_take(const struct queue *queue, struct queue_take *take, struct er
             break;
         }
     }
-    struct bytes *tilekey = tilekeys_new(queue, take->taken_count);
+    struct bytes *id = ids_new(queue, take->taken_count);
     for (size_t i = 0; i < take->taken_count; i++)
-        tilekey[i] = take->taken[i].tilekey;
-    return rc == RC_OK ? settle(queue, tilekey, take->taken_count, false, err) : rc;
+        id[i] = take->taken[i].id;
+    return rc == RC_OK ? settle(queue, id, take->taken_count, false, err) : rc;
 }
 
 /* ---- ending ---- */
@@ -369,9 +392,9 @@ enum rc queue_take(const struct queue *queue, struct queue_take *take, struct er
 static enum rc ending_read(const struct queue *queue, const struct queue_end *end,
                            struct queue_task *ret_task, bool done_is_good, struct err *err)
 {
-    int len = (int)end->tilekey.len;
-    const char *text = (const char *)end->tilekey.ptr;
-    enum rc rc = queue__task_read(queue, end->tilekey, ret_task, err);
+    int len = (int)end->id.len;
+    const char *text = (const char *)end->id.ptr;
+    enum rc rc = queue__task_read(queue, end->id, ret_task, err);
     if (rc != RC_OK)
         return rc;
     if (ret_task->status == QUEUE_NONE)
@@ -405,18 +428,18 @@ static enum rc done_one(const struct queue *queue, const struct queue_end *end, 
 enum rc queue_done(const struct queue *queue, const struct queue_end *end, size_t count,
                    size_t *ret_done, struct err *err)
 {
-    struct bytes *tilekey = tilekeys_new(queue, count);
+    struct bytes *id = ids_new(queue, count);
     size_t done_count = 0;
     for (size_t i = 0; i < count; i++)
-        tilekey[i] = end[i].tilekey;
-    enum rc rc = queue__warm(queue, tilekey, count, err);
+        id[i] = end[i].id;
+    enum rc rc = queue__warm(queue, id, count, err);
     for (size_t i = 0; i < count && rc == RC_OK; i++) {
         bool done;
         rc = done_one(queue, &end[i], &done, err);
         done_count += done;
     }
     if (rc == RC_OK)
-        rc = settle(queue, tilekey, count, false, err);
+        rc = settle(queue, id, count, false, err);
     if (rc == RC_OK)
         *ret_done = done_count;
     return rc;
@@ -426,21 +449,21 @@ enum rc queue_fail(const struct queue *queue, const struct queue_end *end, struc
                    struct err *err)
 {
     struct queue_task task;
-    enum rc rc = queue__warm(queue, &end->tilekey, 1, err);
+    enum rc rc = queue__warm(queue, &end->id, 1, err);
     if (rc == RC_OK)
         rc = ending_read(queue, end, &task, false, err);
     if (rc == RC_OK && task.next.len > 0)
         rc = pend(queue, &task, 0, &error, err);
     else if (rc == RC_OK)
         rc = queue__task_move(queue, &task, QUEUE_ERROR, 0, &error, err);
-    return rc == RC_OK ? settle(queue, &end->tilekey, 1, false, err) : rc;
+    return rc == RC_OK ? settle(queue, &end->id, 1, false, err) : rc;
 }
 
 enum rc queue_extend(const struct queue *queue, const struct queue_end *end, int64_t lease_ms,
                      int64_t *ret_lease_ms, struct err *err)
 {
     struct queue_task task;
-    enum rc rc = queue__warm(queue, &end->tilekey, 1, err);
+    enum rc rc = queue__warm(queue, &end->id, 1, err);
     if (rc == RC_OK)
         rc = ending_read(queue, end, &task, false, err);
     if (rc != RC_OK)
@@ -451,21 +474,21 @@ enum rc queue_extend(const struct queue *queue, const struct queue_end *end, int
 
 /* ---- trying again ---- */
 
-enum rc queue_retry(const struct queue *queue, const struct bytes *tilekey, size_t count,
+enum rc queue_retry(const struct queue *queue, const struct bytes *id, size_t count,
                     size_t *ret_count, struct err *err)
 {
     size_t retried_count = 0;
-    enum rc rc = queue__warm(queue, tilekey, count, err);
+    enum rc rc = queue__warm(queue, id, count, err);
     for (size_t i = 0; i < count && rc == RC_OK; i++) {
         struct queue_task task;
-        rc = queue__task_read(queue, tilekey[i], &task, err);
+        rc = queue__task_read(queue, id[i], &task, err);
         if (rc != RC_OK || task.status != QUEUE_ERROR)
             continue;
         retried_count++;
         rc = pend(queue, &task, 0, NULL, err);
     }
     if (rc == RC_OK)
-        rc = settle(queue, tilekey, count, false, err);
+        rc = settle(queue, id, count, false, err);
     if (rc == RC_OK)
         *ret_count = retried_count;
     return rc;
@@ -476,21 +499,21 @@ static enum rc failed_read(const struct queue *queue, size_t count_max, struct b
                            size_t *ret_count, struct err *err)
 {
     struct key key;
-    struct bytes suffix, value, *member = tilekeys_new(queue, count_max);
+    struct bytes suffix, value, *member = ids_new(queue, count_max);
     size_t member_count = 0;
     *ret_count = 0;
-    enum rc rc = key_write(queue->ns, queue__status_key[QUEUE_ERROR], TYPE_SET, &key, err);
+    enum rc rc = key_write(queue->run, queue__status_key[QUEUE_ERROR], TYPE_SET, &key, err);
     if (rc != RC_OK || !key.exists)
         return rc;
     struct store_walk walk;
-    store_walk_init(&walk, queue->ns->kv->store, key_rows(&key), false);
+    store_walk_init(&walk, queue->run->kv->store, key_rows(&key), false);
     while (member_count < count_max && (rc = store_walk_next(&walk, &suffix, &value, err)) == RC_OK)
         member[member_count++] = queue__copy(queue, suffix);
     store_walk_done(&walk);
     rc = rc == RC_NOT_FOUND ? RC_OK : rc;
     for (size_t i = 0; i < member_count && rc == RC_OK; i++) {
         struct queue_task task = {.status = QUEUE_NONE};
-        bool good = tilekey_is(member[i]);
+        bool good = queue_id_is(member[i]);
         if (good)
             rc = queue__task_read(queue, member[i], &task, err);
         if (rc == RC_COLD)
@@ -508,10 +531,10 @@ static enum rc failed_read(const struct queue *queue, size_t count_max, struct b
 enum rc queue_retry_all(const struct queue *queue, size_t count_max, size_t *ret_count,
                         struct err *err)
 {
-    struct bytes *tilekey = tilekeys_new(queue, count_max);
+    struct bytes *id = ids_new(queue, count_max);
     size_t count;
-    enum rc rc = failed_read(queue, count_max, tilekey, &count, err);
-    return rc == RC_OK ? queue_retry(queue, tilekey, count, ret_count, err) : rc;
+    enum rc rc = failed_read(queue, count_max, id, &count, err);
+    return rc == RC_OK ? queue_retry(queue, id, count, ret_count, err) : rc;
 }
 
 /* ---- looking ---- */
@@ -521,7 +544,7 @@ static enum rc count_of(const struct queue *queue, struct bytes name, uint8_t ty
 {
     struct key key;
     *ret_count = 0;
-    enum rc rc = key_read(queue->ns, name, type, &key, err);
+    enum rc rc = key_read(queue->run, name, type, &key, err);
     if (rc == RC_WRONGTYPE)
         return err_prefix(err, "\"%.*s\": ", (int)name.len, (const char *)name.ptr);
     if (rc == RC_OK && key.exists)

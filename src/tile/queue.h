@@ -1,11 +1,12 @@
+// SPDX-License-Identifier: Apache-2.0
 /* queue.h - tasks of a tile type: added, taken under a lease, done or failed; as Redis keys.
  *
  * docs/design/0008-tile-tasks-http.md says which keys there are and what happens to keys that were
  * written by hand. A function here is one step of a command: it runs inside a commit, may return
  * RC_COLD anywhere and then leaves nothing behind.
  *
- * Ownership: what is given back lies in the arena of the command that runs (kv.h).
- * Threads: the executor, except queue_item_parse(). */
+ * Ownership: what is given back lies in the arena of the queue's run.
+ * Threads: the executor, except queue_item_parse() and queue_item_read(). */
 #pragma once
 
 #include "tile/tile.h"
@@ -30,30 +31,44 @@ enum queue_status {
 };
 enum { QUEUE_STATUS_COUNT = QUEUE_NONE };
 
-/* The database of a tile type. In that of a metadata type (q2, qp) the tasks whose tiles a packet
- * describes are its set, and its status follows them. */
+/* The database of a tile type, in which the run works. In that of a metadata type (q2, qp) the
+ * tasks whose tiles a packet describes are its set, and its status follows them. */
 struct queue {
-    struct ns *ns;
+    const struct run *run; /* borrowed */
     struct tiles *tiles;
     struct tile_type *type;
 };
 
+/* A task's id is what it is to be done with: "0123", or with its kind "imagery:0123". Tasks of one
+ * tilekey and different kinds are different tasks. */
+enum {
+    QUEUE_KIND_BYTES_MAX = 31,
+    QUEUE_ID_BYTES_MAX = QUEUE_KIND_BYTES_MAX + 1 + TILE_LEVEL_MAX,
+};
+bool queue_id_is(struct bytes text);
+struct bytes queue_id_kind(struct bytes id);    /* empty: it has none */
+struct bytes queue_id_tilekey(struct bytes id); /* both borrow from it */
+
 struct queue_item {
     struct bytes json; /* borrowed */
-    struct bytes tilekey;
-    char tilekey_text[TILE_LEVEL_MAX];
-    int64_t version; /* 0: none was given */
+    struct bytes id;
+    char id_text[QUEUE_ID_BYTES_MAX];
+    int64_t version;     /* 0: none was given */
+    bool kind_is_theirs; /* its "kind" is no word, and no part of the id: see queue_item_read() */
 };
-/* {"tilekey": "0123", "version": 7, ...}; other members are the takers' business. The item must
- * stay where it is: tilekey points into it. RC_INVALID. */
+/* {"tilekey": "0123", "kind": "imagery", "version": 7, ...}; other members are the takers'
+ * business. The item must stay where it is: id points into it. RC_INVALID. */
 enum rc queue_item_parse(struct bytes json, struct queue_item *item, struct err *err) NODISCARD;
+/* The same for one that is stored. To a server before kinds a "kind" was the takers' business:
+ * whatever it is, the item can be read. */
+enum rc queue_item_read(struct bytes json, struct queue_item *item, struct err *err) NODISCARD;
 
 /* ret_added: how many have become pending, or have a newer item by now. */
 enum rc queue_add(const struct queue *queue, const struct queue_item *item, size_t count,
                   size_t *ret_added, struct err *err) NODISCARD;
 
 struct queue_taken {
-    struct bytes tilekey, item;
+    struct bytes id, item;
     int64_t attempt;
     int64_t lease_ms; /* when it ends */
 };
@@ -68,7 +83,7 @@ struct queue_take {
 enum rc queue_take(const struct queue *queue, struct queue_take *take, struct err *err) NODISCARD;
 
 struct queue_end {
-    struct bytes tilekey;
+    struct bytes id;
     int64_t attempt; /* 0: whichever it is in */
 };
 /* RC_INVALID: it is not in progress. RC_REPLY "LEASELOST ...": not in this attempt.
@@ -81,13 +96,13 @@ enum rc queue_fail(const struct queue *queue, const struct queue_end *end, struc
 enum rc queue_extend(const struct queue *queue, const struct queue_end *end, int64_t lease_ms,
                      int64_t *ret_lease_ms, struct err *err) NODISCARD;
 /* Failed tasks become pending. ret_count: how many of them had failed. */
-enum rc queue_retry(const struct queue *queue, const struct bytes *tilekey, size_t count,
+enum rc queue_retry(const struct queue *queue, const struct bytes *id, size_t count,
                     size_t *ret_count, struct err *err) NODISCARD;
 /* The same for all, at most QUEUE_RETRY_MAX of them. */
 enum rc queue_retry_all(const struct queue *queue, size_t count_max, size_t *ret_count,
                         struct err *err) NODISCARD;
 
-/* Leases that are over at kv.now_ms, at most count_max; ret_count: how many there were.
+/* Leases that are over at the run's time, at most count_max; ret_count: how many there were.
  * ret_next_ms: when the next one ends; INT64_MAX: there is none. */
 enum rc queue_release(const struct queue *queue, size_t count_max, size_t *ret_count,
                       int64_t *ret_next_ms, struct err *err) NODISCARD;

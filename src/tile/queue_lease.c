@@ -1,4 +1,7 @@
-/* Invariants:
+// SPDX-License-Identifier: Apache-2.0
+/* queue_lease.c - the job that gives tasks back whose lease is over.
+ *
+ * Invariants:
  *   (1) A step that changed rows ends the task with RC_OK, and done() starts the next one: what it
  *       told the hooks leaves when its turn is safe. */
 #include "tile/queue_lease.h"
@@ -23,15 +26,14 @@ struct queue_lease {
     int64_t wake_ms; /* while asleep */
 };
 
-static void sleep_until(struct queue_lease *lease, int64_t next_ms)
+static void sleep_until(struct queue_lease *lease, const struct run *run, int64_t next_ms)
 {
-    const struct kv *kv = lease->options.kv;
-    int64_t now_ms = (int64_t)kv->now_ms, latest_ms = now_ms + LEASE_SLEEP_MS;
+    int64_t now_ms = (int64_t)run->now_ms, latest_ms = now_ms + LEASE_SLEEP_MS;
     int64_t wake_ms = next_ms < latest_ms ? next_ms : latest_ms;
     uint64_t wait_ms = wake_ms > now_ms ? (uint64_t)(wake_ms - now_ms) : 0;
     lease->wake_ms = wake_ms;
     lease->asleep = true;
-    task_wait_until(&lease->task, clock_mono_ns(kv->clock) + wait_ms * NS_PER_MS);
+    task_wait_until(&lease->task, clock_mono_ns(run->kv->clock) + wait_ms * NS_PER_MS);
 }
 
 static size_t type_count(const struct tiles *tiles)
@@ -43,7 +45,7 @@ static size_t type_count(const struct tiles *tiles)
 }
 
 /* A step of one type that has anything to do. RC_WAIT: none has. */
-static enum rc step(struct queue_lease *lease, struct err *err)
+static enum rc step(struct queue_lease *lease, const struct run *run, struct err *err)
 {
     struct tiles *tiles = lease->options.tiles;
     size_t count = type_count(tiles);
@@ -51,11 +53,11 @@ static enum rc step(struct queue_lease *lease, struct err *err)
     for (size_t n = 0; n < count && !lease->failed; n++) {
         size_t index = lease->type_first % count, released = 0;
         struct tile_type *type = tiles_type_at(tiles, index);
-        struct queue queue = {kv_ns(lease->options.kv, tile_type_db(type)), tiles, type};
+        struct run one = run_with(run, kv_ns(run->kv, tile_type_db(type)), 0);
+        struct queue queue = {&one, tiles, type};
         int64_t type_next_ms = INT64_MAX;
-        enum rc rc = queue.ns
-                         ? queue_release(&queue, LEASE_STEP_TASKS, &released, &type_next_ms, err)
-                         : RC_OK;
+        enum rc rc =
+            one.ns ? queue_release(&queue, LEASE_STEP_TASKS, &released, &type_next_ms, err) : RC_OK;
         if (rc != RC_COLD)
             lease->type_first = index + 1;
         if (rc != RC_OK || released > 0)
@@ -63,23 +65,18 @@ static enum rc step(struct queue_lease *lease, struct err *err)
         next_ms = type_next_ms < next_ms ? type_next_ms : next_ms;
     }
     lease->failed = false;
-    sleep_until(lease, next_ms);
+    sleep_until(lease, run, next_ms);
     return RC_WAIT;
 }
 
 static enum rc job_run(struct task *task, struct store *store, struct err *err)
 {
     struct queue_lease *lease = (struct queue_lease *)task;
-    const struct queue_lease_options *options = &lease->options;
     (void)store;
     lease->asleep = false;
-    kv_begin(options->kv, clock_unix_ms(options->kv->clock));
-    if (options->enter)
-        options->enter(options->arg);
-    enum rc rc = step(lease, err);
-    if (options->leave)
-        options->leave(options->arg, rc);
-    return rc;
+    struct run run;
+    run_begin(&run, lease->options.kv, NULL, RUN_NO_LIFT);
+    return run_end(&run, step(lease, &run, err));
 }
 
 /* An error (keys of the queue that were made something else by hand, a journal that cannot be
@@ -99,7 +96,7 @@ struct queue_lease *queue_lease_new(const struct queue_lease_options *options)
     lease->options = *options;
     lease->task.run = job_run;
     lease->task.done = job_done;
-    lease->task.flags = TASK_JOB | TASK_DELETES;
+    lease->task.flags = TASK_JOB | TASK_WRITES | TASK_DELETES;
     task_start(options->tasks, &lease->task);
     return lease;
 }

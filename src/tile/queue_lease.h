@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /* queue_lease.h - the job that puts tasks back whose takers have not come back in time.
  *
  * It looks at the database of every tile type and sleeps until the next lease ends, a second at
@@ -16,11 +17,6 @@ struct queue_lease_options {
     struct kv *kv;
     struct tiles *tiles;
     struct tasks *tasks;
-    /* Around each attempt of a step, which calls kv->hooks: what an attempt that left with another
-     * code than RC_OK told them has not happened. Any may be NULL. */
-    void (*enter)(void *arg);
-    void (*leave)(void *arg, enum rc rc);
-    void *arg;
 };
 
 struct queue_lease *queue_lease_new(const struct queue_lease_options *options); /* starts the job */

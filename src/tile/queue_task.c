@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /* queue_task.c - one task. Invariants:
  *   (1) The hash is the truth. The sets, the zsets and the counts of its set say the same after
  *       every function of this file that returned RC_OK. */
@@ -29,7 +30,7 @@ struct bytes queue__name(char to[QUEUE_NAME_BYTES], const char *prefix, struct b
 
 struct bytes queue__copy(const struct queue *queue, struct bytes bytes)
 {
-    return arena_copy(&queue->ns->kv->arena, bytes);
+    return arena_copy(queue->run->arena, bytes);
 }
 
 /* Which of the queue's keys it was. */
@@ -100,18 +101,18 @@ static enum rc fields_read(const struct queue *queue, const struct key *key,
     return rc;
 }
 
-enum rc queue__task_read(const struct queue *queue, struct bytes tilekey,
-                         struct queue_task *ret_task, struct err *err)
+enum rc queue__task_read(const struct queue *queue, struct bytes id, struct queue_task *ret_task,
+                         struct err *err)
 {
     char text[QUEUE_NAME_BYTES];
-    struct bytes name = queue__name(text, "status:", tilekey);
+    struct bytes name = queue__name(text, "status:", id);
     struct key key = {0};
-    *ret_task = (struct queue_task){.tilekey = tilekey, .status = QUEUE_NONE};
-    enum rc rc = key_write(queue->ns, name, TYPE_HASH, &key, err);
+    *ret_task = (struct queue_task){.id = id, .status = QUEUE_NONE};
+    enum rc rc = key_write(queue->run, name, TYPE_HASH, &key, err);
     if (rc == RC_OK && key.exists)
         rc = fields_read(queue, &key, ret_task, err);
     if (rc == RC_COLD && key.exists) /* all its fields at once */
-        store_want(queue->ns->kv->store, key_rows(&key), (struct bytes){0}, STORE_WANT_FIRST);
+        store_want(queue->run->kv->store, key_rows(&key), (struct bytes){0}, STORE_WANT_FIRST);
     return of_key(rc, name, err);
 }
 
@@ -122,7 +123,7 @@ static enum rc time_add(const struct queue *queue, struct bytes name, struct byt
 {
     struct key key;
     struct zset_change change;
-    enum rc rc = key_write(queue->ns, name, TYPE_ZSET, &key, err);
+    enum rc rc = key_write(queue->run, name, TYPE_ZSET, &key, err);
     if (rc == RC_OK && !key.exists)
         rc = key_create(&key, TYPE_ZSET, err);
     if (rc == RC_OK)
@@ -137,7 +138,7 @@ static enum rc time_remove(const struct queue *queue, struct bytes name, struct 
                            struct err *err)
 {
     struct key key;
-    enum rc rc = key_write(queue->ns, name, TYPE_ZSET, &key, err);
+    enum rc rc = key_write(queue->run, name, TYPE_ZSET, &key, err);
     if (rc != RC_OK || !key.exists)
         return rc;
     rc = zset_remove(&key, member, err);
@@ -147,14 +148,14 @@ static enum rc time_remove(const struct queue *queue, struct bytes name, struct 
     return zset_save(&key, err);
 }
 
-enum rc queue__index_remove(const struct queue *queue, struct bytes tilekey,
-                            enum queue_status status, struct err *err)
+enum rc queue__index_remove(const struct queue *queue, struct bytes id, enum queue_status status,
+                            struct err *err)
 {
     struct bytes name = queue__status_key[status];
-    enum rc rc = set_remove(queue->ns, name, &tilekey, 1, NULL, err);
+    enum rc rc = set_remove(queue->run, name, &id, 1, NULL, err);
     if (rc == RC_OK && queue__time_key[status].len > 0) {
         name = queue__time_key[status];
-        rc = time_remove(queue, name, tilekey, err);
+        rc = time_remove(queue, name, id, err);
     }
     return of_key(rc, name, err);
 }
@@ -163,11 +164,11 @@ static enum rc index_add(const struct queue *queue, const struct queue_task *tas
                          enum queue_status status, struct err *err)
 {
     struct bytes name = queue__status_key[status];
-    int64_t time_ms = status == QUEUE_IN_PROGRESS ? task->lease_ms : (int64_t)queue->ns->kv->now_ms;
-    enum rc rc = set_add(queue->ns, name, &task->tilekey, 1, NULL, err);
+    int64_t time_ms = status == QUEUE_IN_PROGRESS ? task->lease_ms : (int64_t)queue->run->now_ms;
+    enum rc rc = set_add(queue->run, name, &task->id, 1, NULL, err);
     if (rc == RC_OK && queue__time_key[status].len > 0) {
         name = queue__time_key[status];
-        rc = time_add(queue, name, task->tilekey, time_ms, err);
+        rc = time_add(queue, name, task->id, time_ms, err);
     }
     return of_key(rc, name, err);
 }
@@ -199,7 +200,7 @@ static enum rc fields_write(const struct queue *queue, const struct queue_task *
                             struct fields *fields, unsigned write, struct err *err)
 {
     char text[QUEUE_NAME_BYTES];
-    struct bytes name = queue__name(text, "status:", task->tilekey);
+    struct bytes name = queue__name(text, "status:", task->id);
     struct bytes next = BYTES("next");
     enum rc rc = RC_OK;
     if (write & QUEUE_WRITE_ITEM) {
@@ -209,9 +210,9 @@ static enum rc fields_write(const struct queue *queue, const struct queue_task *
     if ((write & QUEUE_WRITE_NEXT) && task->next.len > 0)
         field_add(fields, next, task->next);
     if (fields->count > 0)
-        rc = hash_set(queue->ns, name, fields->at, fields->count / 2, NULL, err);
+        rc = hash_set(queue->run, name, fields->at, fields->count / 2, NULL, err);
     if (rc == RC_OK && (write & QUEUE_WRITE_NEXT) && task->next.len == 0)
-        rc = hash_delete(queue->ns, name, &next, 1, NULL, err);
+        rc = hash_delete(queue->run, name, &next, 1, NULL, err);
     return of_key(rc, name, err);
 }
 
@@ -237,21 +238,25 @@ enum rc queue__task_move(const struct queue *queue, struct queue_task *task, enu
     number_add(&fields, BYTES("lease"), task->lease_ms);
     if (error)
         field_add(&fields, BYTES("last_error"), *error);
-    enum rc rc = fields_write(queue, task, &fields, write, err);
+    enum rc rc = RC_OK;
+    if (from == QUEUE_NONE && queue_id_kind(task->id).len > 0)
+        rc = tile_type_kinds_note(queue->type, err); /* an older server would take it for another */
+    if (rc == RC_OK)
+        rc = fields_write(queue, task, &fields, write, err);
     if (rc == RC_OK && from != QUEUE_NONE)
-        rc = queue__index_remove(queue, task->tilekey, from, err);
+        rc = queue__index_remove(queue, task->id, from, err);
     if (rc == RC_OK)
         rc = index_add(queue, task, to, err);
     if (rc == RC_OK)
-        rc = queue__set_count(queue, task->tilekey, from, to, err);
+        rc = queue__set_count(queue, task->id, from, to, err);
     return rc;
 }
 
-enum rc queue__task_forget(const struct queue *queue, struct bytes tilekey, struct err *err)
+enum rc queue__task_forget(const struct queue *queue, struct bytes id, struct err *err)
 {
     enum rc rc = RC_OK;
     for (enum queue_status status = 0; status < QUEUE_NONE && rc == RC_OK; status++)
-        rc = queue__index_remove(queue, tilekey, status, err);
+        rc = queue__index_remove(queue, id, status, err);
     return rc;
 }
 
@@ -263,36 +268,36 @@ static void warm_note(enum rc rc, enum rc *cold)
         *cold = RC_COLD; /* other errors come again when they count */
 }
 
-static void warm_indexes(const struct queue *queue, const struct bytes *tilekey, size_t count,
+static void warm_indexes(const struct queue *queue, const struct bytes *id, size_t count,
                          enum rc *cold)
 {
     for (enum queue_status status = 0; status < QUEUE_NONE; status++) {
         struct err ignored = {0};
         struct key set, times = {0};
         double score;
-        enum rc rc = key_write(queue->ns, queue__status_key[status], TYPE_SET, &set, &ignored);
+        enum rc rc = key_write(queue->run, queue__status_key[status], TYPE_SET, &set, &ignored);
         warm_note(rc, cold);
         for (size_t i = 0; rc == RC_OK && set.exists && i < count; i++)
-            warm_note(set_has(&set, tilekey[i], &ignored), cold);
+            warm_note(set_has(&set, id[i], &ignored), cold);
         if (queue__time_key[status].len == 0)
             continue;
-        rc = key_write(queue->ns, queue__time_key[status], TYPE_ZSET, &times, &ignored);
+        rc = key_write(queue->run, queue__time_key[status], TYPE_ZSET, &times, &ignored);
         warm_note(rc, cold);
         for (size_t i = 0; rc == RC_OK && times.exists && i < count; i++)
-            warm_note(zset_score(&times, tilekey[i], &score, &ignored), cold);
+            warm_note(zset_score(&times, id[i], &score, &ignored), cold);
     }
 }
 
-enum rc queue__warm(const struct queue *queue, const struct bytes *tilekey, size_t count,
+enum rc queue__warm(const struct queue *queue, const struct bytes *id, size_t count,
                     struct err *err)
 {
     enum rc cold = RC_OK;
-    warm_indexes(queue, tilekey, count, &cold);
+    warm_indexes(queue, id, count, &cold);
     for (size_t i = 0; i < count; i++) {
         struct err ignored = {0};
         struct queue_task task;
-        warm_note(queue__task_read(queue, tilekey[i], &task, &ignored), &cold);
-        warm_note(queue__set_warm(queue, tilekey[i], &ignored), &cold);
+        warm_note(queue__task_read(queue, id[i], &task, &ignored), &cold);
+        warm_note(queue__set_warm(queue, id[i], &ignored), &cold);
     }
     return cold == RC_COLD ? err_set(err, RC_COLD, "%s", rc_text(RC_COLD)) : RC_OK;
 }

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /* scan.c - ranges of keys: pages and counts, store and shards merged.
  *
  * An interval of the range at a time: its marks are read in a commit, then a reader asks the shards
@@ -38,7 +39,7 @@ struct tile_scan {
     struct tile_work work;
     struct tiles *tiles;
     struct tile_scan_options options;
-    struct tile_scan *prev, *next; /* of tiles->scans */
+    struct dlink link; /* of tiles->scans */
     struct task *task;
     enum scan_state state;
     bool orphan;             /* its owner has gone while it was asked */
@@ -79,18 +80,13 @@ struct tile_scan *tile_scan_new(struct tiles *tiles, const struct tile_scan_opti
     scan->to = (struct tilekey){tilekey_subtree_last(options->root), tm ? TILE_MS_MAX : 0};
     if (options->has_after && tilekey_cmp(options->after, scan->from) >= 0)
         scan->from = key_after(options->after, tm);
-    scan->next = tiles->scans;
-    if (tiles->scans)
-        tiles->scans->prev = scan;
-    tiles->scans = scan;
+    dlist_add_first(&tiles->scans, &scan->link);
     return scan;
 }
 
 static void scan_end(struct tile_scan *scan)
 {
-    *(scan->prev ? &scan->prev->next : &scan->tiles->scans) = scan->next;
-    if (scan->next)
-        scan->next->prev = scan->prev;
+    dlist_remove(&scan->tiles->scans, &scan->link);
     mem_free(scan->mark);
     mem_free(scan->shard.row);
     mem_free(scan->page.row);
@@ -110,8 +106,8 @@ void tile_scan_free(void *arg)
 
 void tiles__scans_end(struct tiles *tiles)
 {
-    while (tiles->scans)
-        scan_end(tiles->scans);
+    while (tiles->scans.first)
+        scan_end(DLIST_ITEM(tiles->scans.first, struct tile_scan, link));
 }
 
 static bool row_add(struct rows *rows, const struct tile_scan_row *row)
@@ -219,6 +215,8 @@ static enum rc marks_read(struct tile_scan *scan, struct err *err)
 
 struct scan_file {
     struct tile_scan *scan;
+    struct shard_range range;
+    size_t start; /* rows of the scan before it */
     size_t count_max, count;
     bool full;
     struct tilekey last;
@@ -238,6 +236,18 @@ static bool file_row(void *arg, const struct tile_scan_row *row)
     return !file->no_memory;
 }
 
+static enum rc file_scan(void *arg, struct shard *shard, struct err *err)
+{
+    struct scan_file *file = arg;
+    file->scan->shard.count = file->start;
+    file->count = 0;
+    file->full = file->no_memory = false;
+    enum rc rc = shard->ops->scan(shard, &file->range, file_row, file, err);
+    if (rc == RC_OK && file->no_memory)
+        rc = err_set(err, RC_NOMEM, "could not allocate memory for a range of tiles");
+    return rc;
+}
+
 static int row_order(const void *a, const void *b)
 {
     return tilekey_cmp(((const struct tile_scan_row *)a)->key,
@@ -251,12 +261,9 @@ static bool folder_fits(const struct tile_scan *scan, uint8_t folder)
     return from <= scan->options.level_to && to >= scan->options.level_from;
 }
 
-static enum rc file_take(const struct tile_scan *scan, struct pool *pool, uint8_t folder,
-                         uint8_t prefix4, struct pool_use *ret_use, struct err *err)
+static struct tile_place place_of(uint8_t folder, uint8_t prefix4)
 {
-    struct tile_type *type = scan->options.type;
-    struct pool_key key = {tile__reads(type), type->number, {folder, folder == 0 ? 0 : prefix4}};
-    return pool_take(pool, &key, SHARD_READ, ret_use, err);
+    return (struct tile_place){folder, folder == 0 ? 0 : prefix4};
 }
 
 /* All files with keys of one prefix4, at most count_max rows from `from` on. The keys of a prefix4
@@ -268,20 +275,17 @@ static enum rc block_scan(struct tile_scan *scan, struct pool *pool, uint8_t pre
     size_t start = scan->shard.count;
     *ret_end = to;
     for (size_t i = 0; i < TILE_FOLDER_COUNT; i++) {
-        struct scan_file file = {.scan = scan, .count_max = count_max};
-        struct shard_range range = range_of(scan, from, *ret_end);
-        struct pool_use use;
+        struct scan_file file = {.scan = scan,
+                                 .range = range_of(scan, from, *ret_end),
+                                 .start = scan->shard.count,
+                                 .count_max = count_max};
+        struct shard_reader reader = {.run = file_scan, .arg = &file, .needs_all = true};
         if (!folder_fits(scan, tile_folders[i]))
             continue;
-        enum rc rc = file_take(scan, pool, tile_folders[i], prefix4, &use, &scan->err);
+        enum rc rc = tile__shard_read(scan->options.type, pool, place_of(tile_folders[i], prefix4),
+                                      &reader, &scan->err);
         if (rc == RC_NOT_FOUND)
             continue;
-        if (rc == RC_OK) {
-            rc = use.shard->ops->scan(use.shard, &range, file_row, &file, &scan->err);
-            pool_give(pool, &use);
-        }
-        if (rc == RC_OK && file.no_memory)
-            rc = err_set(&scan->err, RC_NOMEM, "could not allocate memory for a range of tiles");
         if (rc != RC_OK)
             return rc;
         if (file.full)
@@ -353,31 +357,39 @@ static void count_row(struct shard_count *to, const struct tile_scan_row *row, b
         to->by_status[row->status] += one;
 }
 
+struct count_file {
+    struct shard_range range;
+    struct shard_look *look;
+    size_t looks;
+    struct shard_count count;
+};
+
+static enum rc shard_count(void *arg, struct shard *shard, struct err *err)
+{
+    struct count_file *file = arg;
+    return shard->ops->count(shard, &file->range, file->look, file->looks, &file->count, err);
+}
+
 /* What the file has of the interval, without what is marked. */
 static enum rc file_count(struct tile_scan *scan, struct pool *pool, uint8_t folder,
                           uint8_t prefix4, struct shard_look *look)
 {
-    struct shard_range range = range_of(scan, scan->from, scan->end);
+    struct count_file file = {.range = range_of(scan, scan->from, scan->end), .look = look};
+    struct shard_reader reader = {.run = shard_count, .arg = &file, .needs_all = true};
     bool tm = scan->options.type->kind == TILE_TM;
-    struct shard_count count;
-    struct pool_use use;
-    size_t looks = 0;
-    enum rc rc = file_take(scan, pool, folder, prefix4, &use, &scan->err);
-    if (rc != RC_OK)
-        return rc == RC_NOT_FOUND ? RC_OK : rc;
     for (size_t i = 0; i < scan->mark_count; i++) {
         struct tile_place place = tilekey_place(scan->mark[i].row.key.packed);
         if (place.folder == folder && (folder == 0 || place.prefix4 == prefix4))
-            look[looks++] = (struct shard_look){.key = scan->mark[i].row.key};
+            look[file.looks++] = (struct shard_look){.key = scan->mark[i].row.key};
     }
-    rc = use.shard->ops->count(use.shard, &range, look, looks, &count, &scan->err);
-    pool_give(pool, &use);
+    enum rc rc =
+        tile__shard_read(scan->options.type, pool, place_of(folder, prefix4), &reader, &scan->err);
     if (rc != RC_OK)
-        return rc;
-    for (size_t i = 0; i < looks; i++)
-        if (look[i].found && shard_range_takes(&range, tm, &look[i].row))
-            count_row(&count, &look[i].row, false);
-    count_add(&scan->counted, &count);
+        return rc == RC_NOT_FOUND ? RC_OK : rc;
+    for (size_t i = 0; i < file.looks; i++)
+        if (look[i].found && shard_range_takes(&file.range, tm, &look[i].row))
+            count_row(&file.count, &look[i].row, false);
+    count_add(&scan->counted, &file.count);
     return RC_OK;
 }
 

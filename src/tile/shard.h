@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /* shard.h - what a kind of shard file does. One const table a kind: shard_sqlite.c, shard_lmdb.c.
  *
  * A shard is one file with the tiles of one type that tilekey_place() puts there. A file carries a
@@ -19,6 +20,7 @@
 struct shard_table { /* what is in the file */
     char name[TILE_TYPE_NAME_BYTES_MAX + 1];
     enum tile_kind kind;
+    bool bare; /* values of KV shards have no header */
 };
 
 struct shard_change {
@@ -121,6 +123,16 @@ struct shard_ops {
 
 extern const struct shard_ops shard_sqlite_ops;
 extern const struct shard_ops shard_lmdb_ops;
+
+/* RC_VERSION: the file is another program's, and stays what it is. */
+static inline enum rc shard_foreign(const char *path, const char *format, const char *own,
+                                    struct err *err)
+{
+    return err_set(err, RC_VERSION,
+                   "shard \"%s\" is a file of another program: its format is %s, not %s; move it "
+                   "elsewhere, or give this kind of shards another directory",
+                   path, format, own);
+}
 
 /* False: there is no such file, or it cannot be looked at. */
 static inline bool shard_file_look(const char *path, struct shard_file *ret_file)

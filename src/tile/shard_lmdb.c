@@ -1,9 +1,11 @@
+// SPDX-License-Identifier: Apache-2.0
 /* shard_lmdb.c - shards as LMDB files: packed key [‖ ms] → headered value.
  *
  *   database <type>    the tiles
- *   database terrace   "format" → "headered" or "legacy"
- * A file without the mark is read as headered. Values of a legacy shard have no header; the first
- * write gives it to all of them, and the shard the other mark, in one transaction.
+ *   database terrace   "format" → "headered", "bare" or "legacy"
+ * Values of a bare type's shard have no header. A file without the mark is read as what the type
+ * is. Values of a legacy shard have no header; for a type that is not bare the first write gives it
+ * to all of them, and the shard the other mark, in one transaction.
  *
  * Invariants:
  *   (1) A file is open once in the process: pool.h.
@@ -22,6 +24,7 @@
 #include "base/limits.h"
 #include "base/mem.h"
 #include "tile/lmdb_check.h"
+#include "tile/magic.h"
 #include "tile/shard.h"
 
 #include "base/banned.h"
@@ -41,6 +44,7 @@ enum {
 #define FORMAT_DB "terrace"
 #define FORMAT_KEY "format"
 #define FORMAT_HEADERED "headered"
+#define FORMAT_BARE "bare"
 #define FORMAT_LEGACY "legacy"
 
 struct lmdb_shard {
@@ -90,6 +94,13 @@ static enum rc shard_error(struct lmdb_shard *shard, int code, struct err *err)
         shard->shard.broken = true;
     }
     return rc;
+}
+
+/* Of what is in the file now. */
+static struct tile_value value_of(const struct lmdb_shard *shard, MDB_val value)
+{
+    return tile_value_of_shard(bytes_of(value.mv_data, value.mv_size),
+                               shard->legacy || shard->shard.table.bare);
 }
 
 static MDB_val val_of(struct bytes bytes)
@@ -155,7 +166,18 @@ static enum rc check_error(const char *path, enum rc rc, const struct err *why, 
     return err_set(err, rc, "shard \"%s\": %s", path, why->text);
 }
 
-/* RC_NOT_FOUND: there is no file, or an empty one. */
+/* What is not LMDB's may be another program's, and is no damage then. */
+static enum rc foreign_check(const char *path, int fd, struct err *err)
+{
+    uint8_t head[MAGIC_BYTES];
+    ssize_t len = pread(fd, head, sizeof head, 0);
+    if (len < 0)
+        return err_set(err, RC_IO, "shard \"%s\": %s", path, strerror(errno));
+    const char *foreign = magic_foreign(bytes_of(head, (size_t)len), "LMDB");
+    return foreign ? shard_foreign(path, foreign, "LMDB", err) : RC_OK;
+}
+
+/* RC_NOT_FOUND: there is no file, or an empty one. RC_VERSION: it is another program's. */
 static enum rc header_check(const char *path, bool *ret_damaged, struct err *err)
 {
     struct lmdb_check_options options = {.what = LMDB_CHECK_OPEN};
@@ -165,9 +187,13 @@ static enum rc header_check(const char *path, bool *ret_damaged, struct err *err
         return RC_NOT_FOUND;
     if (fd < 0)
         return err_set(err, RC_IO, "shard \"%s\": %s", path, strerror(errno));
-    enum rc rc = lmdb_check(fd, &options, ret_damaged, &why);
+    enum rc rc = check_error(path, lmdb_check(fd, &options, ret_damaged, &why), &why, err);
+    if (rc == RC_OK && *ret_damaged) {
+        rc = foreign_check(path, fd, err);
+        *ret_damaged = rc == RC_OK;
+    }
     close(fd);
-    return check_error(path, rc, &why, err);
+    return rc;
 }
 
 static enum rc file_look(const struct lmdb_shard *shard, int *ret_fd, struct shard_file *ret_file,
@@ -339,6 +365,12 @@ static void write_end(struct lmdb_shard *shard, bool good)
     pthread_mutex_unlock(&shard->seen_lock);
 }
 
+/* What is written to it. */
+static struct bytes format_of(const struct lmdb_shard *shard)
+{
+    return shard->shard.table.bare ? BYTES(FORMAT_BARE) : BYTES(FORMAT_HEADERED);
+}
+
 static int format_read(struct lmdb_shard *shard, MDB_txn *txn, bool *ret_known)
 {
     MDB_val key = val_of(BYTES(FORMAT_KEY)), value;
@@ -348,9 +380,10 @@ static int format_read(struct lmdb_shard *shard, MDB_txn *txn, bool *ret_known)
     int code = mdb_get(txn, shard->format, &key, &value);
     if (code != 0)
         return code == MDB_NOTFOUND ? 0 : code;
+    bool legacy = bytes_eq(bytes_of_val(value), BYTES(FORMAT_LEGACY));
     shard->marked = true;
-    shard->legacy = bytes_eq(bytes_of_val(value), BYTES(FORMAT_LEGACY));
-    *ret_known = shard->legacy || bytes_eq(bytes_of_val(value), BYTES(FORMAT_HEADERED));
+    shard->legacy = legacy && !shard->shard.table.bare;
+    *ret_known = legacy || bytes_eq(bytes_of_val(value), format_of(shard));
     return 0;
 }
 
@@ -382,7 +415,10 @@ static enum rc format_open(struct lmdb_shard *shard, enum shard_open how, struct
     else
         mdb_txn_abort(txn);
     if (!known)
-        return err_set(err, RC_VERSION, "shard \"%s\" has an unknown format", shard->path);
+        return err_set(err, RC_VERSION,
+                       "shard \"%s\" has an unknown format: its mark is not \"%s\", as that of "
+                       "type %s",
+                       shard->path, (const char *)format_of(shard).ptr, shard->shard.table.name);
     if (code == MDB_NOTFOUND && how == SHARD_READ)
         return RC_NOT_FOUND; /* of our type nothing was ever written */
     return code == 0 ? RC_OK : shard_error(shard, code, err);
@@ -476,7 +512,7 @@ static enum rc lmdb_open(const char *path, const struct shard_table *table, enum
 static int put(struct lmdb_shard *shard, MDB_txn *txn, MDB_val *key, const struct tile_value *value)
 {
     uint8_t header[TILE_HEADER_BYTES_MAX];
-    size_t len = tile_header_put(value, header);
+    size_t len = shard->shard.table.bare ? 0 : tile_header_put(value, header);
     MDB_val room = {.mv_size = len + value->data.len};
     int code = mdb_put(txn, shard->tiles, key, &room, MDB_RESERVE);
     if (code != 0)
@@ -530,7 +566,7 @@ static int legacy_convert(struct lmdb_shard *shard, MDB_txn *txn)
 
 static int mark_put(struct lmdb_shard *shard, MDB_txn *txn)
 {
-    MDB_val key = val_of(BYTES(FORMAT_KEY)), value = val_of(BYTES(FORMAT_HEADERED));
+    MDB_val key = val_of(BYTES(FORMAT_KEY)), value = val_of(format_of(shard));
     int code = 0;
     if (!shard->has_format)
         code = mdb_dbi_open(txn, FORMAT_DB, MDB_CREATE, &shard->format);
@@ -641,7 +677,7 @@ static int find(struct reader *reader, struct tilekey key, bool at, MDB_val *ret
 static enum rc row_add(const struct reader *reader, MDB_val value, struct buf *to, struct err *err)
 {
     uint8_t header[TILE_HEADER_BYTES_MAX];
-    struct tile_value tile = tile_value_of_shard(bytes_of_val(value), reader->shard->legacy);
+    struct tile_value tile = value_of(reader->shard, value);
     if (tile.data.len > TILE_DATA_BYTES_MAX)
         return err_set(err, RC_VERSION, "shard \"%s\" has a tile over the limit",
                        reader->shard->path);
@@ -688,7 +724,7 @@ static int walk(struct reader *reader, const struct shard_range *range, shard_sc
             return 0;
         if (!shard_range_takes(range, tm, &row))
             continue;
-        row.bytes = tile_value_of_shard(bytes_of_val(value), reader->shard->legacy).data.len;
+        row.bytes = value_of(reader->shard, value).data.len;
         if (!fn(arg, &row))
             return 0;
     }
@@ -730,8 +766,7 @@ static enum rc lmdb_count(struct shard *base, const struct shard_range *range,
         look[i].found = code == 0;
         look[i].row = (struct tile_scan_row){.key = look[i].key};
         if (code == 0)
-            look[i].row.bytes =
-                tile_value_of_shard(bytes_of_val(value), reader.shard->legacy).data.len;
+            look[i].row.bytes = value_of(reader.shard, value).data.len;
         code = code == MDB_NOTFOUND ? 0 : code;
     }
     enum rc rc = code == 0 ? RC_OK : shard_error(reader.shard, code, err);

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /* shard_sqlite.c - shards as SQLite files.
  *
  *   <type>   tile_id BLOB PRIMARY KEY, epoch INTEGER NOT NULL DEFAULT 0, provider_id INTEGER NULL,
@@ -11,14 +12,21 @@
  *
  * Invariants:
  *   (1) WAL mode, synchronous=FULL: what COMMIT has acknowledged is on disk.
- *   (2) One thread at a time uses the connection: lock. */
+ *   (2) One thread at a time uses the connection: lock.
+ *   (3) What apply() has acknowledged is in the file itself, synced, and the WAL is empty: a wrong
+ *       byte in a WAL loses nothing but what is still in the store.
+ *   (4) A WAL that is left is looked through before SQLite reads it, and a file whose WAL has lost
+ *       its last commit is believed only if it is whole itself. */
 #include <errno.h>
 #include <pthread.h>
 #include <sqlite3.h>
+#include <stdatomic.h>
 #include <stdio.h>
 
 #include "base/mem.h"
+#include "tile/magic.h"
 #include "tile/shard.h"
+#include "tile/wal_check.h"
 
 #include "base/banned.h"
 
@@ -26,6 +34,7 @@ enum {
     APPLICATION_ID = 0x5454696c, /* "TTil" */
     FORMAT = 1,
     BUSY_MS = 1000,
+    CHECKPOINT_BUSY_MS = 2000, /* readers of the old state are waited for */
     SQL_BYTES = 640,
     ROW_BYTES_MAX = TILE_DATA_BYTES_MAX + 4096,
 };
@@ -39,6 +48,8 @@ struct sqlite_shard {
     sqlite3_stmt *stmt[SQL_COUNT_]; /* prepared when first used */
     uint8_t id[2][TILEKEY_BYTES];   /* that are bound */
     bool empty;                     /* a reader's: the table is not there yet */
+    int64_t page_bytes;
+    _Atomic uint64_t file_bytes; /* shared: of the file when it was looked at last */
 };
 
 /* ---- errors ---- */
@@ -82,6 +93,23 @@ static enum rc sql_number(sqlite3 *db, const char *sql, int64_t *ret_number, str
     enum rc rc = code == SQLITE_ROW ? RC_OK : sql_error(db, err);
     sqlite3_finalize(stmt);
     return rc;
+}
+
+/* What SQLite does not take for a database may be another program's file, and is no damage then.
+ * Through SQLite alone: a descriptor of our own would, when it is closed, take the locks of all
+ * handles of the file away. */
+static enum rc foreign_check(sqlite3 *db, const char *path, struct err *err)
+{
+    uint8_t head[MAGIC_BYTES] = {0};
+    sqlite3_file *file = NULL;
+    if (sqlite3_file_control(db, "main", SQLITE_FCNTL_FILE_POINTER, &file) != SQLITE_OK || !file ||
+        !file->pMethods)
+        return RC_OK;
+    int code = file->pMethods->xRead(file, head, sizeof head, 0);
+    if (code != SQLITE_OK && code != SQLITE_IOERR_SHORT_READ)
+        return RC_OK;
+    const char *foreign = magic_foreign(bytes_of(head, sizeof head), "SQLite");
+    return foreign ? shard_foreign(path, foreign, "SQLite", err) : RC_OK;
 }
 
 /* ---- the schema ---- */
@@ -172,13 +200,88 @@ static enum rc format_look(const struct sqlite_shard *shard, bool *ret_marked, b
     return rc;
 }
 
+/* ---- a file that is whole ---- */
+
+/* A file that was cut: SQLite fills the last page with zeros, and where another handle is open it
+ * does not look at the size at all. Inside a transaction: where the WAL is empty then, nobody
+ * brings pages from it into the file meanwhile. */
+static enum rc size_check(struct sqlite_shard *shard, struct err *err)
+{
+    const char *path = sqlite3_db_filename(shard->db, "main");
+    struct shard_file file = {0}, wal = {0};
+    int64_t pages = 0;
+    enum rc rc = sql_number(shard->db, "PRAGMA page_size", &shard->page_bytes, err);
+    if (rc == RC_OK)
+        rc = sql_number(shard->db, "PRAGMA page_count", &pages, err);
+    if (rc != RC_OK || shard->page_bytes <= 0)
+        return rc;
+    (void)shard_file_look(sqlite3_filename_wal(path), &wal);
+    if (!shard_file_look(path, &file) || wal.bytes > 0)
+        return RC_OK;
+    shard->file_bytes = file.bytes;
+    if (file.bytes % (uint64_t)shard->page_bytes == 0 &&
+        file.bytes / (uint64_t)shard->page_bytes >= (uint64_t)pages)
+        return RC_OK;
+    return err_set(err, RC_CORRUPT,
+                   "shard \"%s\" is cut: it has %llu bytes, not %lld pages of %lld", path,
+                   (unsigned long long)file.bytes, (long long)pages, (long long)shard->page_bytes);
+}
+
+static int integrity_row(void *arg, int count, char **text, char **names)
+{
+    (void)names;
+    if (count > 0 && text[0] && strcmp(text[0], "ok") == 0)
+        *(bool *)arg = true;
+    return 0;
+}
+
+/* (3). RC_BUSY: somebody reads, or writes, an earlier state. */
+static enum rc wal_empty(sqlite3 *db, struct err *err)
+{
+    (void)sqlite3_busy_timeout(db, CHECKPOINT_BUSY_MS);
+    int code = sqlite3_wal_checkpoint_v2(db, NULL, SQLITE_CHECKPOINT_TRUNCATE, NULL, NULL);
+    (void)sqlite3_busy_timeout(db, BUSY_MS);
+    return code == SQLITE_OK ? RC_OK : sql_error(db, err);
+}
+
+/* (4), before the first look into the file. */
+static enum rc wal_look(const char *path, enum wal_state *ret_state, struct err *err)
+{
+    CLEANUP(buf_done) struct buf wal;
+    buf_init(&wal, PATH_BYTES_MAX + 16);
+    if (!buf_printf(&wal, "%s-wal", path) || !buf_add(&wal, "", 1))
+        return err_set(err, RC_INVALID, "the directory of shards has too long a name");
+    enum rc rc = wal_check((const char *)wal.ptr, ret_state, err);
+    if (rc == RC_OK && *ret_state == WAL_DAMAGED)
+        return err_set(err, RC_CORRUPT, "shard \"%s\" is damaged: its \"-wal\" has lost commits",
+                       path);
+    return rc;
+}
+
+/* The part of a torn commit that is in the file already must not have made it another one. */
+static enum rc torn_check(struct sqlite_shard *shard, struct err *err)
+{
+    bool ok = false;
+    if (sqlite3_exec(shard->db, "PRAGMA integrity_check(1)", integrity_row, &ok, NULL) != SQLITE_OK)
+        return sql_error(shard->db, err);
+    if (!ok)
+        return err_set(err, RC_CORRUPT,
+                       "shard \"%s\" is damaged: its last commit is in it in parts",
+                       sqlite3_db_filename(shard->db, "main"));
+    struct err ignored = {0};
+    (void)wal_empty(shard->db, &ignored); /* so that it is not checked again */
+    return RC_OK;
+}
+
 /* Of one moment: somebody may be making the file. */
-static enum rc format_check(const struct sqlite_shard *shard, bool *ret_marked, bool *ret_there,
+static enum rc format_check(struct sqlite_shard *shard, bool *ret_marked, bool *ret_there,
                             struct err *err)
 {
     enum rc rc = sql_exec(shard->db, "BEGIN", err);
     if (rc == RC_OK)
         rc = format_look(shard, ret_marked, ret_there, err);
+    if (rc == RC_OK)
+        rc = size_check(shard, err);
     if (!sqlite3_get_autocommit(shard->db))
         (void)sqlite3_exec(shard->db, "ROLLBACK", NULL, NULL, NULL);
     return rc;
@@ -192,7 +295,7 @@ static enum rc writer_prepare(struct sqlite_shard *shard, struct err *err)
     bool marked, there;
     enum rc rc = sql_exec(shard->db,
                           "PRAGMA page_size = 16384; PRAGMA journal_mode = WAL; "
-                          "PRAGMA synchronous = FULL; PRAGMA wal_autocheckpoint = 1000",
+                          "PRAGMA synchronous = FULL; PRAGMA wal_autocheckpoint = 0",
                           err);
     if (rc == RC_OK)
         rc = format_check(shard, &marked, &there, err);
@@ -241,38 +344,64 @@ static enum rc file_look(const char *path, struct err *err)
     return err_set(err, RC_IO, "shard \"%s\": %s", path, strerror(errno));
 }
 
+static enum rc handle_open(struct sqlite_shard *shard, const char *path, enum shard_open how,
+                           struct err *err)
+{
+    int flags =
+        SQLITE_OPEN_READWRITE | SQLITE_OPEN_NOMUTEX | (how == SHARD_WRITE ? SQLITE_OPEN_CREATE : 0);
+    if (sqlite3_open_v2(path, &shard->db, flags, NULL) != SQLITE_OK)
+        return err_set(err, rc_of(sqlite3_errcode(shard->db)), "shard \"%s\": %s", path,
+                       sqlite3_errmsg(shard->db));
+    (void)sqlite3_busy_timeout(shard->db, BUSY_MS);
+    (void)sqlite3_extended_result_codes(shard->db, 1);
+    /* The file may come from anywhere: its schema runs no functions, no row fills the memory. */
+    (void)sqlite3_db_config(shard->db, SQLITE_DBCONFIG_TRUSTED_SCHEMA, 0, NULL);
+    (void)sqlite3_limit(shard->db, SQLITE_LIMIT_LENGTH, ROW_BYTES_MAX);
+    return RC_OK;
+}
+
 static enum rc sqlite_open(const char *path, const struct shard_table *table, enum shard_open how,
                            const struct shard_seen *seen, struct shard **ret_shard, struct err *err)
 {
     (void)seen;
+    enum wal_state wal = WAL_EMPTY;
     enum rc rc = how == SHARD_READ ? file_look(path, err) : RC_OK;
+    if (rc == RC_OK)
+        rc = wal_look(path, &wal, err);
     if (rc != RC_OK)
         return rc;
     struct sqlite_shard *shard = mem_zalloc(sizeof *shard);
     shard->shard = (struct shard){.ops = &shard_sqlite_ops, .table = *table};
     pthread_mutex_init(&shard->lock, NULL);
-    int flags =
-        SQLITE_OPEN_READWRITE | SQLITE_OPEN_NOMUTEX | (how == SHARD_WRITE ? SQLITE_OPEN_CREATE : 0);
-    if (sqlite3_open_v2(path, &shard->db, flags, NULL) != SQLITE_OK)
-        rc = err_set(err, rc_of(sqlite3_errcode(shard->db)), "shard \"%s\": %s", path,
-                     sqlite3_errmsg(shard->db));
-    if (rc == RC_OK) {
-        (void)sqlite3_busy_timeout(shard->db, BUSY_MS);
-        (void)sqlite3_extended_result_codes(shard->db, 1);
-        /* The file may come from anywhere: its schema runs no functions, no row fills the memory.
-         */
-        (void)sqlite3_db_config(shard->db, SQLITE_DBCONFIG_TRUSTED_SCHEMA, 0, NULL);
-        (void)sqlite3_limit(shard->db, SQLITE_LIMIT_LENGTH, ROW_BYTES_MAX);
+    rc = handle_open(shard, path, how, err);
+    if (rc == RC_OK && wal == WAL_TORN)
+        rc = torn_check(shard, err);
+    if (rc == RC_OK)
         rc = how == SHARD_WRITE ? writer_prepare(shard, err) : reader_prepare(shard, err);
-    }
     if (rc == RC_OK && shard->empty)
         rc = RC_NOT_FOUND;
+    if (rc == RC_CORRUPT && foreign_check(shard->db, path, err) != RC_OK)
+        rc = RC_VERSION;
     if (rc != RC_OK) {
         sqlite_close(&shard->shard);
         return rc;
     }
     *ret_shard = &shard->shard;
     return RC_OK;
+}
+
+/* A file that has become shorter is opened anew, which says whether it was cut. */
+static enum rc sqlite_look(struct shard *base, enum shard_open how, const struct shard_file *now,
+                           struct err *err)
+{
+    struct sqlite_shard *shard = (struct sqlite_shard *)base;
+    (void)how;
+    uint64_t before = atomic_exchange(&shard->file_bytes, now->bytes);
+    if (LIKELY(now->bytes >= before && now->bytes % (uint64_t)shard->page_bytes == 0))
+        return RC_OK;
+    base->broken = true;
+    return err_set(err, RC_CORRUPT, "shard \"%s\" is shorter than it was",
+                   sqlite3_db_filename(shard->db, "main"));
 }
 
 /* ---- statements ---- */
@@ -398,13 +527,17 @@ static enum rc sqlite_apply(struct shard *base, const struct shard_change *const
 {
     struct sqlite_shard *shard = (struct sqlite_shard *)base;
     pthread_mutex_lock(&shard->lock);
-    enum rc rc = run(shard, SQL_BEGIN, err);
+    enum rc rc = wal_empty(shard->db, err); /* what waits in it does not grow: (3) */
+    if (rc == RC_OK)
+        rc = run(shard, SQL_BEGIN, err);
     for (size_t i = 0; i < count && rc == RC_OK; i++)
         rc = change_apply(shard, change[i], err);
     if (rc == RC_OK)
         rc = run(shard, SQL_COMMIT, err);
     if (rc != RC_OK && !sqlite3_get_autocommit(shard->db))
         (void)sqlite3_exec(shard->db, "ROLLBACK", NULL, NULL, NULL);
+    if (rc == RC_OK)
+        rc = wal_empty(shard->db, err); /* (3) */
     pthread_mutex_unlock(&shard->lock);
     return rc;
 }
@@ -641,35 +774,43 @@ static enum rc sqlite_count(struct shard *base, const struct shard_range *range,
 
 /* ---- damage ---- */
 
-static int integrity_row(void *arg, int count, char **text, char **names)
+static bool is_cut(struct sqlite_shard *shard)
 {
-    (void)names;
-    if (count > 0 && text[0] && strcmp(text[0], "ok") == 0)
-        *(bool *)arg = true;
-    return 0;
+    struct err ignored = {0};
+    bool cut =
+        sql_exec(shard->db, "BEGIN; SELECT count(*) FROM sqlite_master", &ignored) == RC_OK &&
+        size_check(shard, &ignored) == RC_CORRUPT;
+    if (!sqlite3_get_autocommit(shard->db))
+        (void)sqlite3_exec(shard->db, "ROLLBACK", NULL, NULL, NULL);
+    return cut;
 }
 
-/* Through SQLite alone, the header included: a descriptor of our own would, when it is closed, take
- * the locks of all handles of the file away. */
+/* Through SQLite alone, as foreign_check(). */
 static enum rc sqlite_prove(const char *path, const struct shard_table *table, bool *ret_damaged,
                             struct err *err)
 {
-    (void)table;
-    sqlite3 *db = NULL;
+    struct sqlite_shard shard = {.shard.table = *table};
+    enum wal_state wal;
     bool ok = false;
-    enum rc rc = RC_OK;
-    int code = sqlite3_open_v2(path, &db, SQLITE_OPEN_READWRITE | SQLITE_OPEN_NOMUTEX, NULL);
-    if (code == SQLITE_OK) {
-        (void)sqlite3_busy_timeout(db, BUSY_MS);
-        code = sqlite3_exec(db, "PRAGMA integrity_check(1)", integrity_row, &ok, NULL);
+    enum rc rc = wal_look(path, &wal, err);
+    if (rc != RC_OK) {
+        *ret_damaged = rc == RC_CORRUPT;
+        return rc == RC_CORRUPT ? RC_OK : rc;
     }
-    if (code == SQLITE_OK)
-        *ret_damaged = !ok;
-    else if (rc_of(code) == RC_CORRUPT)
+    int code = sqlite3_open_v2(path, &shard.db, SQLITE_OPEN_READWRITE | SQLITE_OPEN_NOMUTEX, NULL);
+    if (code == SQLITE_OK) {
+        (void)sqlite3_busy_timeout(shard.db, BUSY_MS);
+        code = sqlite3_exec(shard.db, "PRAGMA integrity_check(1)", integrity_row, &ok, NULL);
+    }
+    if (code == SQLITE_OK && ok)
+        *ret_damaged = is_cut(&shard);
+    else if (code == SQLITE_OK)
         *ret_damaged = true;
+    else if (rc_of(code) == RC_CORRUPT)
+        *ret_damaged = (rc = foreign_check(shard.db, path, err)) == RC_OK;
     else
-        rc = err_set(err, rc_of(code), "shard \"%s\": %s", path, sqlite3_errmsg(db));
-    (void)sqlite3_close(db);
+        rc = err_set(err, rc_of(code), "shard \"%s\": %s", path, sqlite3_errmsg(shard.db));
+    (void)sqlite3_close(shard.db);
     return rc;
 }
 
@@ -679,6 +820,7 @@ const struct shard_ops shard_sqlite_ops = {
     .name = "sqlite",
     .open = sqlite_open,
     .close = sqlite_close,
+    .look = sqlite_look,
     .apply = sqlite_apply,
     .get = sqlite_get,
     .scan = sqlite_scan,

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /* tile.c - rows, marks and shards as one set of tiles.
  *
  * Invariants:
@@ -53,6 +54,7 @@ static enum rc shards_open(struct tiles *tiles, struct err *err)
         struct shard_table *table = &tiles->pool_type[i].table;
         memcpy(table->name, tiles->type[i].name, sizeof table->name);
         table->kind = tiles->type[i].kind;
+        table->bare = tiles->type[i].bare;
     }
     tiles->pool = pool_new(&(struct pool_options){.sqlite_dir = options->sqlite_dir,
                                                   .kv_dir = options->kv_dir,
@@ -67,10 +69,18 @@ static enum rc shards_open(struct tiles *tiles, struct err *err)
     return rc == RC_OK ? persist_new(tiles, &tiles->persist, err) : rc;
 }
 
+static const char *text_dup(const char *text)
+{
+    return text ? mem_dup(text, strlen(text) + 1) : NULL;
+}
+
 enum rc tiles_open(const struct tiles_options *options, struct tiles **ret_tiles, struct err *err)
 {
     struct tiles *tiles = mem_zalloc(sizeof *tiles);
     tiles->options = *options;
+    tiles->options.sqlite_dir = text_dup(options->sqlite_dir); /* the caller's may go */
+    tiles->options.kv_dir = text_dup(options->kv_dir);
+    tiles->options.data_dir = text_dup(options->data_dir);
     tiles->kv = options->kv;
     tiles->store = options->kv->store;
     buf_init(&tiles->row, ROW_BYTES_MAX);
@@ -78,6 +88,7 @@ enum rc tiles_open(const struct tiles_options *options, struct tiles **ret_tiles
     enum rc rc = prefixes_open(tiles, err);
     if (rc == RC_OK)
         rc = tiles__types_parse(tiles, err);
+    tiles->options.types = NULL;
     if (rc == RC_OK)
         rc = tiles__types_bind(tiles, err);
     if (rc == RC_OK)
@@ -108,6 +119,9 @@ void tiles_close(struct tiles *tiles)
     tiles__scans_end(tiles);
     pool_free(tiles->pool);
     buf_done(&tiles->row);
+    mem_free((void *)tiles->options.sqlite_dir);
+    mem_free((void *)tiles->options.kv_dir);
+    mem_free((void *)tiles->options.data_dir);
     mem_free(tiles);
 }
 
@@ -242,6 +256,9 @@ enum rc tile_set(struct tiles *tiles, struct tile_type *type, struct tilekey key
     if (value->data.len > TILE_DATA_BYTES_MAX)
         return err_set(err, RC_TOO_BIG, "a tile of %zu bytes is over the limit of %d",
                        value->data.len, TILE_DATA_BYTES_MAX);
+    if (UNLIKELY(type->bare) && (value->epoch != 0 || value->provider != 0))
+        return err_set(err, RC_INVALID, "type %s is bare: its tiles have no epoch and no provider",
+                       type->name);
     buf_shrink(row, TILE_ROW_KEPT_BYTES);
     if (!buf_add(row, header, tile_header_put(value, header)) || !buf_add_bytes(row, value->data))
         return err_set(err, RC_NOMEM, "could not allocate memory for a tile");
@@ -253,9 +270,11 @@ static enum rc found_decode(const struct tile_type *type, struct bytes row, stru
 {
     ret_found->key = key;
     ret_found->row = row;
-    if (LIKELY(tile_value_decode(row, &ret_found->value, err) == RC_OK))
-        return RC_OK;
-    return tile__damaged(type, key, "it has no header", err);
+    if (UNLIKELY(tile_value_decode(row, &ret_found->value, err) != RC_OK))
+        return tile__damaged(type, key, "it has no header", err);
+    if (type->bare)
+        ret_found->row = ret_found->value.data;
+    return RC_OK;
 }
 
 enum rc tile_get(struct tiles *tiles, struct tile_type *type, struct tilekey key,
@@ -336,7 +355,13 @@ void tiles_stats(const struct tiles *tiles, struct tiles_stats *ret_stats)
     ret_stats->set_aside = persist->set_aside;
     ret_stats->write_ns = persist->write_ns;
     ret_stats->damaged = persist->damaged;
+    ret_stats->damaged_shards = pool_damaged_count(tiles->pool);
     ret_stats->in_flight = persist_in_flight(tiles->persist);
+}
+
+bool tiles_damage(const struct tiles *tiles, struct err *ret_err)
+{
+    return tiles->pool && pool_damage(tiles->pool, ret_err);
 }
 
 /* ---- the newest not after a time ---- */

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /* tile.h - tiles: types bound to databases, rows in the store, shards behind them.
  *
  *   rc = tile_get(tiles, type, key, &found, err);
@@ -11,9 +12,11 @@
  * or says that a shard has to be read: tiles_wait().
  *
  * Ownership: what is found is borrowed until the next call that changes rows, or the end of the
- * commit. Threads: the executor. */
+ * commit.
+ * Threads: the executor. */
 #pragma once
 
+#include "base/dlist.h"
 #include "store/task.h"
 #include "tile/tilekey.h"
 #include "tile/value.h"
@@ -30,13 +33,14 @@ enum tile_kind { /* on disk: append, never renumber */
 
 enum { TILE_TYPES_MAX = 16, TILE_TYPE_NAME_BYTES_MAX = 31 };
 
-struct tiles_options {
+struct tiles_options { /* its texts are the caller's again when tiles_open() has returned */
     struct kv *kv;
     struct tasks *tasks;
     const struct clock *clock;
     const char *const *types; /* "imagery=1": tile-types */
     size_t type_count;
-    const char *sqlite_dir; /* tile-sqlite; "" or NULL: none */
+    const char *data_dir;   /* of the store; NULL: it has none */
+    const char *sqlite_dir; /* tile-sqlite; "" or NULL: none, or where its tiles are */
     const char *kv_dir;     /* tile-kv */
     bool clear;             /* tile-clear */
     uint32_t batch_count;   /* tile-batch */
@@ -61,14 +65,23 @@ bool tiles_drained(struct tiles *tiles);
 
 /* ---- types ---- */
 
-/* "imagery=1", without its quotes. RC_INVALID: the text begins with "argument", or names the type.
- */
-enum rc tile_binding_parse(struct bytes text, struct bytes *ret_name, uint32_t *ret_db,
+struct tile_binding {
+    struct bytes name; /* borrowed */
+    uint32_t db;
+    bool bare; /* plain commands carry tiles without a header, and KV shards have none */
+};
+/* "imagery=1", "photos=2:bare", without their quotes. RC_INVALID: the text begins with "argument",
+ * or names the type. */
+enum rc tile_binding_parse(struct bytes text, struct tile_binding *ret_binding,
                            struct err *err) NODISCARD;
 struct tile_type *tiles_type(const struct tiles *tiles, struct bytes name); /* NULL: unknown */
 struct tile_type *tiles_type_at(const struct tiles *tiles, size_t index);   /* NULL: the end */
 const char *tile_type_name(const struct tile_type *type);
 enum tile_kind tile_type_kind(const struct tile_type *type);
+bool tile_type_is_bare(const struct tile_type *type);
+/* Inside a commit: tasks of this type have kinds from now on, and an older server, which would mix
+ * them up, refuses to start. */
+enum rc tile_type_kinds_note(struct tile_type *type, struct err *err) NODISCARD;
 uint32_t tile_type_db(const struct tile_type *type);
 /* The type bound to this database, NULL if none is. */
 struct tile_type *tiles_type_of(const struct ns *ns);
@@ -82,7 +95,7 @@ size_t tile_key_print(const struct tile_type *type, struct tilekey key,
 
 struct tile_found {
     struct tilekey key; /* of tile_get_at(): with the time it has */
-    struct bytes row;   /* header and data, as a plain GET answers */
+    struct bytes row;   /* as a plain GET answers: header and data; of bare types the data */
     struct tile_value value;
 };
 enum rc tile_set(struct tiles *tiles, struct tile_type *type, struct tilekey key,
@@ -128,8 +141,8 @@ enum rc tile_meta_get(struct tiles *tiles, struct tile_type *type, uint64_t pack
                       struct tile_meta_found *ret_found, struct err *err) NODISCARD;
 /* Legal moves: PENDING to IN_PROGRESS, that to DONE or ERROR, ERROR to PENDING; to what it is:
  * nothing happens. RC_INVALID: any other. RC_NOT_FOUND: there is no such set. */
-enum rc tile_meta_move(struct tiles *tiles, struct tile_type *type, uint64_t packed,
-                       enum tile_status status, struct err *err) NODISCARD;
+enum rc tile_meta_move(struct tiles *tiles, const struct run *run, struct tile_type *type,
+                       uint64_t packed, enum tile_status status, struct err *err) NODISCARD;
 enum rc tile_meta_del(struct tiles *tiles, struct tile_type *type, uint64_t packed,
                       bool *ret_existed, struct err *err) NODISCARD;
 
@@ -176,8 +189,8 @@ enum rc tile_drop(struct tiles *tiles, struct tile_type *type, struct tilekey ke
 
 /* The JSON of a dbroot: {"124": "copyright", "125": {"copyright": "..."}}, or a list of
  * {"provider_id": 124, "copyright": "..."}, perhaps as "providers" of an object. Replaces all. */
-enum rc tile_provider_load(struct tiles *tiles, struct bytes json, uint64_t *ret_count,
-                           struct err *err) NODISCARD;
+enum rc tile_provider_load(struct tiles *tiles, const struct run *run, struct bytes json,
+                           uint64_t *ret_count, struct err *err) NODISCARD;
 /* RC_NOT_FOUND. */
 enum rc tile_provider_get(struct tiles *tiles, uint64_t id, struct bytes *ret_text,
                           struct err *err) NODISCARD;
@@ -199,21 +212,24 @@ void tile_type_stats(const struct tile_type *type, struct tile_stats *ret_stats)
 struct tiles_stats {
     uint64_t pending; /* marks in memory, of all types */
     uint64_t persisted, removed, batches, failures, set_aside, write_ns;
-    uint64_t damaged;   /* tiles in the store that cannot be persisted: tiles_trouble() names one */
-    uint64_t in_flight; /* tiles that are being written to shards now */
+    uint64_t damaged; /* tiles in the store that cannot be persisted: tiles_trouble() names one */
+    uint64_t damaged_shards; /* files that cannot be read, or were set aside and lie there still */
+    uint64_t in_flight;      /* tiles that are being written to shards now */
     uint64_t cache_bytes, cache_hits, cache_misses, shard_reads, shard_read_failures;
 };
 void tiles_stats(const struct tiles *tiles, struct tiles_stats *ret_stats);
+/* What is wrong with a shard that is damaged now, and what to do. False: none is. */
+bool tiles_damage(const struct tiles *tiles, struct err *ret_err);
 
 /* ---- waiting ---- */
 
 /* What a command waits for; embedded by its owner, zeroed before use. */
 struct tile_waiter {
     struct task *task;
-    struct tile_want *wants;         /* what it asked for and holds until it ends */
-    size_t pending_count;            /* that have not been answered */
-    struct tile_waiter **round_list; /* of tiles_sync_wait() */
-    struct tile_waiter *round_prev, *round_next;
+    struct tile_want *wants;  /* what it asked for and holds until it ends */
+    size_t pending_count;     /* that have not been answered */
+    struct dlist *round_list; /* of tiles_sync_wait(); NULL: it is in none */
+    struct dlink round_link;
 };
 /* Before each run of a command that may wait. */
 void tiles_run_begin(struct tiles *tiles);

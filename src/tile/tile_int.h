@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /* tile_int.h - what the files of tile/ share.
  *
  * Rows (types/spaces.h), integers big-endian:
@@ -6,7 +7,8 @@
  *   tilemeta  type  packed key           status(1) ‖ data
  *   tilemeta  "."   't' ‖ type           db(4) ‖ kind(1) ‖ bits(1): kinds of shards that have
  *                                        everything; 16 times those whose directory was made;
- *                                        0x80: it had shards once, marks may be of removals
+ *                                        4: tasks have kinds; 0x40: bare; 0x80: it had shards once,
+ *                                        marks may be of removals
  *   tilemeta  "."   'p' ‖ provider(8)    text
  * A mark says that the shards do not have what the store has; its version is the LSN of the commit
  * that wrote it. */
@@ -50,6 +52,8 @@ struct tile_type {
     bool removals;           /* it has or had shards: some marks may be of removals */
     bool stored;             /* the binding is, and is right */
     bool bound;              /* it was there before this start */
+    bool bare;               /* plain commands and KV shards have no header */
+    bool kinds;              /* its tasks may have kinds */
     enum tile_kind kind;
     uint32_t db;
 };
@@ -70,7 +74,7 @@ struct tiles {
     struct workers *workers;
     struct persist *persist;
     struct cache cache;
-    struct tile_scan *scans;
+    struct dlist scans;
 };
 
 /* A key as a suffix. */
@@ -119,12 +123,6 @@ static inline bool tile__in_shards(const struct tile_type *type)
     return type->shards && type->kind != TILE_META;
 }
 
-/* The kind of shards that is read; only if there are any. */
-static inline const struct shard_ops *tile__reads(const struct tile_type *type)
-{
-    return type->complete & TILE_SHARDS_SQLITE ? &shard_sqlite_ops : &shard_lmdb_ops;
-}
-
 /* types.c */
 enum rc tiles__types_parse(struct tiles *tiles, struct err *err) NODISCARD;
 enum rc tiles__types_bind(struct tiles *tiles, struct err *err) NODISCARD; /* runs turns */
@@ -139,6 +137,17 @@ enum rc tile__damaged(const struct tile_type *type, struct tilekey key, const ch
 size_t tile__mark_put(const struct tile_mark *mark, uint8_t to[TILE_MARK_BYTES_MAX]);
 enum rc tile__mark_decode(struct bytes bytes, struct tile_mark *ret_mark,
                           struct err *err) NODISCARD;
+
+/* shard_read.c: on a reader's thread */
+struct shard_reader {
+    /* May run once more, with the file of another kind: what it gathered before is void then. */
+    enum rc (*run)(void *arg, struct shard *shard, struct err *err);
+    void *arg;
+    bool needs_all; /* what is found is an answer only if the file has all of its tiles */
+};
+/* RC_NOT_FOUND: the shards have no such tile, or no such file. */
+enum rc tile__shard_read(const struct tile_type *type, struct pool *pool, struct tile_place place,
+                         const struct shard_reader *reader, struct err *err) NODISCARD;
 
 /* scan.c */
 void tiles__scans_end(struct tiles *tiles); /* the workers have ended */

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+/* tilekey.c - tilekeys as text, as numbers, as XYZ and quadkeys, and their shard. */
 #include "tile/tilekey.h"
 
 #include <stdio.h>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /* tilekey.h - the names of tiles: text, packed numbers, ranges, other schemes, shard files.
  *
  * A tilekey is a string of the digits 0..3, one a level, 1 to 24 of them; the empty one is the tile

@@ -1,16 +1,23 @@
+// SPDX-License-Identifier: Apache-2.0
 /* types.c - which types there are, and that each stays in its database.
  *
  * Invariants:
- *   (1) A type whose binding is stored and that has tiles is in tile-types, with the same database.
+ *   (1) A type whose binding is stored and that has tiles is there, as it is stored: tile-types
+ *       says the same of it, or nothing.
  *   (2) A binding is stored before the first command runs, and only for a database without ordinary
  *       keys that are tilekeys: they would be hidden.
  *   (3) Tiles that were persisted can be read: one of the kinds of shards that have everything is
  *       configured. A kind that is left out does not have everything any more.
  *   (4) The directory of a type is made, and that is stored, before anything is persisted into it:
- *       pool.h, (6). */
+ *       pool.h, (6).
+ *   (5) No file is a shard of both kinds: their directories are apart.
+ *   (6) Shards that have tiles are used where they are, also if no option names their directory. */
 #include <stdio.h>
 
+#include "base/limits.h"
 #include "base/log.h"
+#include "base/mem.h"
+#include "tile/roots.h"
 #include "tile/tile_int.h"
 #include "types/scan_keys.h"
 
@@ -19,12 +26,27 @@
 enum {
     BINDING_BYTES = 6,
     BINDING_TAG = 't',
+    DIR_TAG = 'd',
     /* bits of its last byte */
     BINDING_SHARDS = TILE_SHARDS_SQLITE | TILE_SHARDS_KV,
     BINDING_MADE_SHIFT = 4,
     BINDING_MADE = BINDING_SHARDS << BINDING_MADE_SHIFT,
+    BINDING_KINDS = 0x04,
+    BINDING_BARE = 0x40,
     BINDING_REMOVALS = 0x80,
+    DB_DIGITS_MAX = 4,
+    BINDING_TEXT_BYTES = TILE_TYPE_NAME_BYTES_MAX + 32,
 };
+
+static const struct {
+    enum tile_shards bit;
+    const char *option;
+} kinds[] = {{TILE_SHARDS_SQLITE, "tile-sqlite"}, {TILE_SHARDS_KV, "tile-kv"}};
+
+static const char *dir_of(const struct tiles *tiles, enum tile_shards bit)
+{
+    return bit == TILE_SHARDS_SQLITE ? tiles->options.sqlite_dir : tiles->options.kv_dir;
+}
 
 /* ---- tile-types ---- */
 
@@ -55,64 +77,106 @@ static enum tile_kind kind_of(struct bytes name)
     return bytes_eq(name, BYTES("q2")) || bytes_eq(name, BYTES("qp")) ? TILE_META : TILE_PLAIN;
 }
 
-enum rc tile_binding_parse(struct bytes text, struct bytes *ret_name, uint32_t *ret_db,
-                           struct err *err)
+/* "1", "12:bare". */
+static bool binding_end_parse(struct bytes text, struct tile_binding *ret_binding)
+{
+    size_t digits = 0;
+    while (digits < text.len && digits < DB_DIGITS_MAX && text.ptr[digits] >= '0' &&
+           text.ptr[digits] <= '9') {
+        ret_binding->db = 10 * ret_binding->db + (text.ptr[digits] - (uint32_t)'0');
+        digits++;
+    }
+    struct bytes word = bytes_from(text, digits);
+    ret_binding->bare = bytes_eq(word, BYTES(":bare"));
+    return digits > 0 && (word.len == 0 || ret_binding->bare);
+}
+
+enum rc tile_binding_parse(struct bytes text, struct tile_binding *ret_binding, struct err *err)
 {
     const uint8_t *eq = text.len ? memchr(text.ptr, '=', text.len) : NULL;
     size_t at = eq ? (size_t)(eq - text.ptr) : 0;
-    uint32_t db = 0;
-    bool good = eq && text.len - at >= 2 && text.len - at <= 5;
-    for (size_t i = at + 1; good && i < text.len; i++) {
-        good = text.ptr[i] >= '0' && text.ptr[i] <= '9';
-        db = 10 * db + (text.ptr[i] - (uint32_t)'0');
-    }
-    if (!good)
+    struct tile_binding binding = {.name = bytes_of(text.ptr, at)};
+    if (!eq || !binding_end_parse(bytes_from(text, at + 1), &binding))
         return err_set(err, RC_INVALID,
-                       "argument must be a type and the number of its database, as imagery=1");
-    *ret_name = bytes_of(text.ptr, at);
-    *ret_db = db;
-    return type_name_check(*ret_name, err);
+                       "argument must be a type and the number of its database, as imagery=1, and "
+                       "\":bare\" behind it if plain SET carries tiles without a header");
+    enum rc rc = type_name_check(binding.name, err);
+    if (rc == RC_OK && binding.bare && kind_of(binding.name) == TILE_META)
+        return err_set(err, RC_INVALID, "sets of metadata have no header: %.*s needs no \":bare\"",
+                       (int)binding.name.len, (const char *)binding.name.ptr);
+    *ret_binding = binding;
+    return rc;
 }
 
 /* Metadata is kept in SQL only. */
-static uint8_t shards_of(const struct tiles *tiles, const struct tile_type *type)
+static uint8_t shards_of(const struct tiles *tiles, enum tile_kind kind)
 {
-    const struct tiles_options *options = &tiles->options;
-    bool sqlite = options->sqlite_dir && options->sqlite_dir[0];
-    bool kv = options->kv_dir && options->kv_dir[0] && type->kind != TILE_META;
-    return (uint8_t)((sqlite ? TILE_SHARDS_SQLITE : 0) | (kv ? TILE_SHARDS_KV : 0));
+    uint8_t shards = 0;
+    for (size_t i = 0; i < ARRAY_LEN(kinds); i++) {
+        const char *dir = dir_of(tiles, kinds[i].bit);
+        if (dir && dir[0] && (kind != TILE_META || kinds[i].bit == TILE_SHARDS_SQLITE))
+            shards |= (uint8_t)kinds[i].bit;
+    }
+    return shards;
 }
 
-static enum rc type_add(struct tiles *tiles, struct bytes text, struct err *err)
+static void shards_set(struct tile_type *type)
 {
-    struct bytes name;
-    uint32_t db;
-    enum rc rc = tile_binding_parse(text, &name, &db, err);
-    if (rc != RC_OK)
-        return rc;
+    type->shards = type->complete = shards_of(type->tiles, type->kind);
+    type->removals = type->shards != 0;
+}
+
+static enum rc type_add(struct tiles *tiles, const struct tile_binding *binding, struct err *err)
+{
+    struct bytes name = binding->name;
     if (tiles->type_count == TILE_TYPES_MAX)
         return err_set(err, RC_INVALID, "there are more than %d tile types", TILE_TYPES_MAX);
-    if (!kv_ns(tiles->kv, db))
+    if (!kv_ns(tiles->kv, binding->db))
         return err_set(err, RC_INVALID, "tile type %.*s: there is no database %u", (int)name.len,
-                       (const char *)name.ptr, db);
+                       (const char *)name.ptr, binding->db);
     for (size_t i = 0; i < tiles->type_count; i++) {
         const struct tile_type *other = &tiles->type[i];
-        if (other->db == db || bytes_eq(tile__name(other), name))
+        if (other->db == binding->db || bytes_eq(tile__name(other), name))
             return err_set(err, RC_INVALID,
                            "tile types %s=%u and %.*s=%u: each has one database, "
                            "and no other type is in it",
-                           other->name, other->db, (int)name.len, (const char *)name.ptr, db);
+                           other->name, other->db, (int)name.len, (const char *)name.ptr,
+                           binding->db);
     }
     struct tile_type *type = &tiles->type[tiles->type_count];
     *type = (struct tile_type){.tiles = tiles,
                                .name_len = (uint8_t)name.len,
                                .kind = kind_of(name),
-                               .db = db,
+                               .bare = binding->bare,
+                               .db = binding->db,
                                .number = (uint8_t)tiles->type_count};
     memcpy(type->name, name.ptr, name.len);
-    type->shards = type->complete = shards_of(tiles, type);
-    type->removals = type->shards != 0;
+    shards_set(type);
     tiles->type_count++;
+    return RC_OK;
+}
+
+/* (5), also where a link makes one directory of those of a type. */
+static enum rc roots_check(const struct tiles *tiles, struct err *err)
+{
+    const struct tiles_options *options = &tiles->options;
+    char sqlite[PATH_BYTES_MAX], kv[PATH_BYTES_MAX];
+    if (!options->sqlite_dir || !options->sqlite_dir[0] || !options->kv_dir || !options->kv_dir[0])
+        return RC_OK;
+    bool overlap = roots_overlap(options->sqlite_dir, options->kv_dir);
+    for (size_t i = 0; i < tiles->type_count && !overlap; i++) {
+        enum rc rc = path_join(sqlite, options->sqlite_dir, tiles->type[i].name, err);
+        if (rc == RC_OK)
+            rc = path_join(kv, options->kv_dir, tiles->type[i].name, err);
+        if (rc != RC_OK)
+            return rc;
+        overlap = roots_overlap(sqlite, kv);
+    }
+    if (overlap)
+        return err_set(err, RC_INVALID,
+                       "tile-sqlite \"%s\" and tile-kv \"%s\" are one directory, or one is inside "
+                       "the other: give each kind of shards a directory of its own",
+                       options->sqlite_dir, options->kv_dir);
     return RC_OK;
 }
 
@@ -121,7 +185,10 @@ enum rc tiles__types_parse(struct tiles *tiles, struct err *err)
     const struct tiles_options *options = &tiles->options;
     for (size_t i = 0; i < options->type_count; i++) {
         const char *text = options->types[i];
-        enum rc rc = type_add(tiles, bytes_of(text, strlen(text)), err);
+        struct tile_binding binding;
+        enum rc rc = tile_binding_parse(bytes_of(text, strlen(text)), &binding, err);
+        if (rc == RC_OK)
+            rc = type_add(tiles, &binding, err);
         if (rc != RC_OK)
             return rc;
     }
@@ -135,6 +202,8 @@ struct binding {
     uint8_t kind;
     uint8_t complete;
     uint8_t made;
+    bool kinds;
+    bool bare;
     bool removals;
 };
 
@@ -151,28 +220,53 @@ static enum rc binding_decode(struct bytes bytes, struct binding *ret_binding, s
     if (bytes.len != BINDING_BYTES)
         return err_set(err, RC_CORRUPT, "the stored binding of a tile type is damaged");
     uint8_t bits = bytes.ptr[5];
-    if (bits & ~(BINDING_SHARDS | BINDING_MADE | BINDING_REMOVALS))
+    if (bits & ~(BINDING_SHARDS | BINDING_MADE | BINDING_KINDS | BINDING_BARE | BINDING_REMOVALS))
         return err_set(err, RC_VERSION, "the stored binding of a tile type is of a later version");
     *ret_binding = (struct binding){.db = be32_get(bytes.ptr),
                                     .kind = bytes.ptr[4],
                                     .complete = bits & BINDING_SHARDS,
                                     .made = (bits & BINDING_MADE) >> BINDING_MADE_SHIFT,
+                                    .kinds = bits & BINDING_KINDS,
+                                    .bare = bits & BINDING_BARE,
                                     .removals = bits & BINDING_REMOVALS};
     return RC_OK;
+}
+
+static struct bytes binding_suffix(const struct tile_type *type,
+                                   uint8_t to[1 + TILE_TYPE_NAME_BYTES_MAX])
+{
+    to[0] = BINDING_TAG;
+    memcpy(to + 1, type->name, type->name_len);
+    return bytes_of(to, 1 + (size_t)type->name_len);
 }
 
 enum rc tile__binding_put(struct tile_type *type, uint8_t complete, struct err *err)
 {
     uint8_t suffix[1 + TILE_TYPE_NAME_BYTES_MAX], value[BINDING_BYTES];
-    suffix[0] = BINDING_TAG;
-    memcpy(suffix + 1, type->name, type->name_len);
     be32_put(value, type->db);
     value[4] = (uint8_t)type->kind;
-    value[5] = (uint8_t)(complete | type->made << BINDING_MADE_SHIFT |
-                         (type->removals ? BINDING_REMOVALS : 0));
-    return store_put(type->tiles->store, tile__own(type->tiles),
-                     bytes_of(suffix, 1 + (size_t)type->name_len), bytes_of(value, sizeof value),
-                     err);
+    value[5] =
+        (uint8_t)(complete | type->made << BINDING_MADE_SHIFT | (type->kinds ? BINDING_KINDS : 0) |
+                  (type->bare ? BINDING_BARE : 0) | (type->removals ? BINDING_REMOVALS : 0));
+    return store_put(type->tiles->store, tile__own(type->tiles), binding_suffix(type, suffix),
+                     bytes_of(value, sizeof value), err);
+}
+
+enum rc tile_type_kinds_note(struct tile_type *type, struct err *err)
+{
+    uint8_t suffix[1 + TILE_TYPE_NAME_BYTES_MAX], value[BINDING_BYTES];
+    struct store *store = type->tiles->store;
+    struct bytes before, at = binding_suffix(type, suffix);
+    enum rc rc = store_get(store, tile__own(type->tiles), at, &before, err);
+    if (rc != RC_OK)
+        return rc == RC_NOT_FOUND ? err_set(err, RC_CORRUPT, "the binding of a type is missing")
+                                  : rc;
+    type->kinds = true; /* also if this is taken back: the bit is set with the next change then */
+    if (before.len != sizeof value || before.ptr[5] & BINDING_KINDS)
+        return RC_OK;
+    memcpy(value, before.ptr, sizeof value);
+    value[5] |= BINDING_KINDS;
+    return store_put(store, tile__own(type->tiles), at, bytes_of(value, sizeof value), err);
 }
 
 /* Whether the group has a row. Its first page is loaded: a small group is complete from then on,
@@ -206,19 +300,51 @@ static enum rc has_tiles(struct tiles *tiles, struct bytes name, bool *ret_has, 
 static enum rc shards_check(struct tile_type *type, const struct binding *binding, struct err *err)
 {
     type->removals = type->removals || binding->removals;
+    type->kinds = binding->kinds;
     type->made = (binding->made | binding->complete) & type->shards;
     type->stored = type->removals == binding->removals && type->made == binding->made;
     type->stored_complete = binding->complete;
     if (binding->complete == 0)
         return RC_OK;
+    const char *option = binding->complete & TILE_SHARDS_SQLITE ? "tile-sqlite" : "tile-kv";
     type->complete = binding->complete & type->shards;
     type->stored = type->stored && type->complete == binding->complete;
     if (type->complete == 0)
-        return err_set(err, RC_INVALID,
-                       "tiles of type %s are in the shards of %s, which is not configured any more",
-                       type->name,
-                       binding->complete & TILE_SHARDS_SQLITE ? "tile-sqlite" : "tile-kv");
+        return err_set(
+            err, RC_INVALID,
+            "tiles of type %s are in the shards of %s, which is not configured any more: "
+            "start with %s and the directory that it had",
+            type->name, option, option);
     return RC_OK;
+}
+
+/* Words for a person: "imagery=1:bare". */
+static void binding_print(struct bytes name, const struct binding *binding,
+                          char to[BINDING_TEXT_BYTES])
+{
+    (void)snprintf(to, BINDING_TEXT_BYTES, "%.*s=%u%s", (int)name.len, (const char *)name.ptr,
+                   binding->db, binding->bare ? ":bare" : "");
+}
+
+/* (1): a type that tile-types does not name. */
+static enum rc type_remember(struct tiles *tiles, struct bytes name, const struct binding *binding,
+                             struct err *err)
+{
+    struct tile_binding stored = {.name = name, .db = binding->db, .bare = binding->bare};
+    struct err why = {0};
+    char text[BINDING_TEXT_BYTES];
+    binding_print(name, binding, text);
+    if ((uint8_t)kind_of(name) != binding->kind)
+        return err_set(err, RC_VERSION, "the stored binding %s is of an unknown kind", text);
+    if (type_add(tiles, &stored, &why) != RC_OK)
+        return err_set(err, RC_INVALID,
+                       "%s is stored, and has tiles, but does not fit to tile-types: %s; change "
+                       "tile-types so that it does",
+                       text, why.text);
+    struct tile_type *type = tiles_type(tiles, name);
+    type->bound = true;
+    log_info("tile: %s has tiles and is used, though tile-types does not name it", text);
+    return shards_check(type, binding, err);
 }
 
 /* (1) */
@@ -227,22 +353,28 @@ static enum rc binding_check(struct tiles *tiles, struct bytes name, const struc
 {
     struct tile_type *type = tiles_type(tiles, name);
     bool has = false;
-    if (type && type->db == binding->db && (uint8_t)type->kind == binding->kind) {
+    if (type && type->db == binding->db && (uint8_t)type->kind == binding->kind &&
+        type->bare == binding->bare) {
         type->bound = true;
         return shards_check(type, binding, err);
     }
     enum rc rc = has_tiles(tiles, name, &has, err);
     if (rc != RC_OK || (!has && binding->complete == 0))
         return rc;
-    char is[64] = "is not in tile-types";
-    if (type)
-        (void)snprintf(is, sizeof is, "has database %u in tile-types", type->db);
+    if (!type)
+        return type_remember(tiles, name, binding, err);
+    char text[BINDING_TEXT_BYTES];
+    binding_print(name, binding, text);
     return err_set(err, RC_INVALID,
-                   "tile type %.*s is bound to database %u for good and has tiles, but %s",
-                   (int)name.len, (const char *)name.ptr, binding->db, is);
+                   "tile type %s has tiles and is bound for good, but tile-types says %s=%u%s: "
+                   "write %s there, or leave the type out",
+                   text, type->name, type->db, type->bare ? ":bare" : "", text);
 }
 
-static enum rc bindings_read(struct tiles *tiles, struct err *err)
+static enum rc bindings_read(struct tiles *tiles,
+                             enum rc (*fn)(struct tiles *tiles, struct bytes name,
+                                           const struct binding *binding, struct err *err),
+                             struct err *err)
 {
     CLEANUP(store_walk_done) struct store_walk walk;
     struct bytes suffix, value;
@@ -254,10 +386,89 @@ static enum rc bindings_read(struct tiles *tiles, struct err *err)
         struct binding binding;
         rc = binding_decode(value, &binding, err);
         if (rc == RC_OK)
-            rc = binding_check(tiles, bytes_from(suffix, 1), &binding, err);
+            rc = fn(tiles, bytes_from(suffix, 1), &binding, err);
     }
     return rc == RC_NOT_FOUND ? RC_OK : rc;
 }
+
+/* ---- directories that are remembered: (6) ---- */
+
+static struct bytes dir_suffix(enum tile_shards bit, uint8_t to[2])
+{
+    to[0] = DIR_TAG;
+    to[1] = (uint8_t)bit;
+    return bytes_of(to, 2);
+}
+
+/* Of a kind that has tiles and is not configured: where they are. Nothing, if that is not known. */
+static enum rc dir_remember(struct tiles *tiles, enum tile_shards bit, struct err *err)
+{
+    uint8_t suffix[2];
+    struct bytes value;
+    char data[PATH_BYTES_MAX], path[PATH_BYTES_MAX];
+    enum rc rc = store_get(tiles->store, tile__own(tiles), dir_suffix(bit, suffix), &value, err);
+    if (rc != RC_OK)
+        return rc == RC_NOT_FOUND ? RC_OK : rc;
+    bool below = value.len > 0 && value.ptr[0] != '/';
+    if (below && (!tiles->options.data_dir || !root_absolute(tiles->options.data_dir, data)))
+        return RC_OK;
+    int len = snprintf(path, sizeof path, "%s%s%.*s", below ? data : "", below ? "/" : "",
+                       (int)value.len, (const char *)value.ptr);
+    if (len <= 0 || len > TILE_DIR_BYTES_MAX || memchr(value.ptr, 0, value.len))
+        return err_set(err, RC_CORRUPT, "the stored directory of tile shards is damaged");
+    const char **dir =
+        bit == TILE_SHARDS_SQLITE ? &tiles->options.sqlite_dir : &tiles->options.kv_dir;
+    mem_free((void *)*dir);
+    *dir = mem_dup(path, (size_t)len + 1);
+    log_info("tile: shards in \"%s\" have tiles and are used, though %s is not configured", path,
+             bit == TILE_SHARDS_SQLITE ? "tile-sqlite" : "tile-kv");
+    return RC_OK;
+}
+
+static enum rc binding_dir(struct tiles *tiles, struct bytes name, const struct binding *binding,
+                           struct err *err)
+{
+    if (binding->complete == 0 || (binding->complete & shards_of(tiles, kind_of(name))))
+        return RC_OK;
+    return dir_remember(
+        tiles, binding->complete & TILE_SHARDS_SQLITE ? TILE_SHARDS_SQLITE : TILE_SHARDS_KV, err);
+}
+
+static enum rc dirs_remember(struct tiles *tiles, struct err *err)
+{
+    enum rc rc = bindings_read(tiles, binding_dir, err);
+    for (size_t i = 0; i < tiles->type_count && rc == RC_OK; i++)
+        shards_set(&tiles->type[i]);
+    return rc;
+}
+
+/* A directory inside the data directory is stored as it is below it: a copy has its own. */
+static enum rc dir_store(struct tiles *tiles, enum tile_shards bit, struct err *err)
+{
+    char path[PATH_BYTES_MAX], data[PATH_BYTES_MAX];
+    uint8_t suffix[2];
+    struct bytes before;
+    const char *dir = dir_of(tiles, bit), *data_dir = tiles->options.data_dir;
+    if (!dir || !dir[0] || !root_absolute(dir, path))
+        return RC_OK;
+    const char *below = data_dir && root_absolute(data_dir, data) ? root_below(path, data) : NULL;
+    const char *text = below ? below : path;
+    struct bytes value = bytes_of(text, strlen(text));
+    enum rc rc = store_get(tiles->store, tile__own(tiles), dir_suffix(bit, suffix), &before, err);
+    if (rc != RC_NOT_FOUND && (rc != RC_OK || bytes_eq(before, value)))
+        return rc;
+    return store_put(tiles->store, tile__own(tiles), dir_suffix(bit, suffix), value, err);
+}
+
+static enum rc dirs_store(struct tiles *tiles, struct err *err)
+{
+    enum rc rc = RC_OK;
+    for (size_t i = 0; i < ARRAY_LEN(kinds) && rc == RC_OK; i++)
+        rc = dir_store(tiles, kinds[i].bit, err);
+    return rc;
+}
+
+/* ---- binding ---- */
 
 struct hidden { /* the ordinary key that a binding would hide */
     bool (*is_tile)(struct bytes name);
@@ -275,29 +486,19 @@ static void hidden_note(void *arg, struct bytes name)
 }
 
 /* (2) */
-static enum rc keys_check(const struct tile_type *type, struct err *err)
+static enum rc keys_check(const struct tile_type *type, const struct run *run, struct err *err)
 {
-    struct ns *ns = kv_ns(type->tiles->kv, type->db);
+    struct run one = run_with(run, kv_ns(run->kv, type->db), 0);
     struct hidden hidden = {.is_tile = type->kind == TILE_TM ? tilekey_is_tm : tilekey_is};
-    if (type->bound || ns_key_count(ns) == 0)
+    if (type->bound || ns_key_count(one.ns) == 0)
         return RC_OK;
-    enum rc rc = scan_keys_all(ns, BYTES("[0-3]*"), hidden_note, &hidden, err);
+    enum rc rc = scan_keys_all(&one, BYTES("[0-3]*"), hidden_note, &hidden, err);
     if (rc != RC_OK || hidden.len == 0)
         return rc;
     return err_set(err, RC_INVALID,
                    "tile type %s=%u: the database has the ordinary key \"%.*s\", which would be "
                    "hidden by a tile: rename such keys, or bind the type to another database",
                    type->name, type->db, (int)hidden.len, hidden.name);
-}
-
-static const struct {
-    enum tile_shards bit;
-    const char *option;
-} kinds[] = {{TILE_SHARDS_SQLITE, "tile-sqlite"}, {TILE_SHARDS_KV, "tile-kv"}};
-
-static const char *dir_of(const struct tiles *tiles, enum tile_shards bit)
-{
-    return bit == TILE_SHARDS_SQLITE ? tiles->options.sqlite_dir : tiles->options.kv_dir;
 }
 
 /* Something may have been persisted there. */
@@ -348,15 +549,17 @@ static void dirs_look(const struct tile_type *type)
     }
 }
 
-static enum rc bind_run(struct task *task, struct store *store, struct err *err)
+static enum rc types_bind(struct tiles *tiles, const struct run *run, struct err *err)
 {
-    struct tiles *tiles = ((struct bind_job *)task)->tiles;
     bool cold = false, has;
-    (void)store;
-    enum rc rc = bindings_read(tiles, err);
+    enum rc rc = dirs_remember(tiles, err);
+    if (rc == RC_OK)
+        rc = bindings_read(tiles, binding_check, err);
+    if (rc == RC_OK)
+        rc = roots_check(tiles, err);
     for (size_t i = 0; i < tiles->type_count && rc == RC_OK; i++) {
         struct tile_type *type = &tiles->type[i];
-        rc = keys_check(type, err);
+        rc = keys_check(type, run, err);
         if (rc == RC_OK)
             rc = has_tiles(tiles, tile__name(type), &has, err);
         cold = cold || rc == RC_COLD;
@@ -367,7 +570,18 @@ static enum rc bind_run(struct task *task, struct store *store, struct err *err)
         if (rc == RC_OK && !type->stored) /* (2) */
             rc = tile__binding_put(type, type->stored_complete ? type->complete : 0, err);
     }
+    if (rc == RC_OK && tiles->type_count > 0)
+        rc = dirs_store(tiles, err);
     return rc == RC_OK && cold ? RC_COLD : rc;
+}
+
+static enum rc bind_run(struct task *task, struct store *store, struct err *err)
+{
+    struct tiles *tiles = ((struct bind_job *)task)->tiles;
+    (void)store;
+    struct run run;
+    run_begin(&run, tiles->kv, NULL, RUN_NO_LIFT);
+    return run_end(&run, types_bind(tiles, &run, err));
 }
 
 static void bind_done(struct task *task, enum rc rc, const struct err *err)
@@ -419,6 +633,11 @@ const char *tile_type_name(const struct tile_type *type)
 enum tile_kind tile_type_kind(const struct tile_type *type)
 {
     return type->kind;
+}
+
+bool tile_type_is_bare(const struct tile_type *type)
+{
+    return type->bare;
 }
 
 uint32_t tile_type_db(const struct tile_type *type)

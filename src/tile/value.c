@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+/* value.c - the head of a tile's value: written and read. */
 #include "tile/value.h"
 
 #include "base/macros.h"
@@ -36,10 +38,25 @@ enum rc tile_value_decode(struct bytes bytes, struct tile_value *ret_value, stru
     return RC_OK;
 }
 
-struct tile_value tile_value_of_shard(struct bytes bytes, bool legacy)
+enum rc tile_value_decode_canonical(struct bytes bytes, struct tile_value *ret_value,
+                                    struct err *err)
+{
+    enum rc rc = tile_value_decode(bytes, ret_value, err);
+    if (rc != RC_OK)
+        return rc;
+    size_t header = bytes.len - ret_value->data.len;
+    if (header == uvarint_len(ret_value->epoch) + uvarint_len(ret_value->provider))
+        return RC_OK;
+    return err_set(err, RC_INVALID,
+                   "the value does not begin with a tile's header: its two uvarints have more "
+                   "bytes than they need; TILE.SET takes data without a header, and a type that "
+                   "is bound as \":bare\" has none");
+}
+
+struct tile_value tile_value_of_shard(struct bytes bytes, bool no_header)
 {
     struct tile_value value;
-    if (!legacy && bytes.len > 0 && header_get(bytes, &value))
+    if (!no_header && bytes.len > 0 && header_get(bytes, &value))
         return value;
     return (struct tile_value){.data = bytes};
 }

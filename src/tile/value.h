@@ -1,10 +1,12 @@
+// SPDX-License-Identifier: Apache-2.0
 /* value.h - a tile's value as the store and KV shards keep it.
  *
  *   uvarint(epoch) ‖ uvarint(provider id, 0: none) ‖ data
  * epoch 1029, provider 124, "AB": 85 08 7c 41 42. Uvarints are LEB128; over-long ones are read,
  * ones above TILE_NUMBER_MAX are not.
  *
- * Ownership: a decoded value borrows its data. Threads: any. */
+ * Ownership: a decoded value borrows its data.
+ * Threads: any. */
 #pragma once
 
 #include "base/bytes.h"
@@ -28,9 +30,13 @@ size_t tile_header_put(const struct tile_value *value, uint8_t to[TILE_HEADER_BY
 /* RC_INVALID: there is no header, a number is out of range, or the data is too large. */
 enum rc tile_value_decode(struct bytes bytes, struct tile_value *ret_value,
                           struct err *err) NODISCARD;
-/* What a KV shard holds. Values of a shard that is marked legacy have no header at all; in others
- * only those whose two uvarints cannot be read have none. Epoch and provider are then 0. */
-struct tile_value tile_value_of_shard(struct bytes bytes, bool legacy);
+/* The same for what a client writes: RC_INVALID also where a number has more bytes than it needs,
+ * because it would be stored with fewer. No client writes that, but pictures begin so. */
+enum rc tile_value_decode_canonical(struct bytes bytes, struct tile_value *ret_value,
+                                    struct err *err) NODISCARD;
+/* What a KV shard holds. Values of a shard that is marked legacy or bare have no header at all; in
+ * others only those whose two uvarints cannot be read have none. Epoch and provider are then 0. */
+struct tile_value tile_value_of_shard(struct bytes bytes, bool no_header);
 
 /* The header of fixed width that newer files in the wild have, integers big-endian:
  *   OFFSET  SIZE  WHAT

@@ -1,10 +1,12 @@
+// SPDX-License-Identifier: Apache-2.0
+/* worker.c - one writing and several reading threads with their queues. */
 #include "tile/worker.h"
 
-#include <pthread.h>
 #include <sys/resource.h>
 #include <unistd.h>
 
 #include "base/mem.h"
+#include "base/thread.h"
 
 #include "base/banned.h"
 
@@ -14,38 +16,19 @@ enum {
     WRITER_NICE = 10, /* as the flusher: nobody waits for it while it keeps up */
 };
 
-struct work_list {
-    struct tile_work *first, *last;
-};
-
 struct workers {
     struct workers_options options;
     pthread_mutex_t lock;
     pthread_cond_t given[TILE_WORKERS];
-    struct work_list list[TILE_WORKERS]; /* shared: under lock, as all below */
-    struct work_list done;
+    struct dlist list[TILE_WORKERS]; /* shared: under lock, as all below */
+    struct dlist done;
     bool closing;
-    pthread_t thread[1 + READERS_MAX];
-    uint32_t thread_count;
+    struct thread thread[1 + READERS_MAX]; /* the first one writes */
 };
 
-static void list_add(struct work_list *list, struct tile_work *work)
+static struct tile_work *work_of(struct dlink *link)
 {
-    work->next = NULL;
-    if (list->last)
-        list->last->next = work;
-    else
-        list->first = work;
-    list->last = work;
-}
-
-static struct tile_work *list_take(struct work_list *list)
-{
-    struct tile_work *work = list->first;
-    list->first = work->next;
-    if (!list->first)
-        list->last = NULL;
-    return work;
+    return DLIST_ITEM(link, struct tile_work, link);
 }
 
 /* Several at once: a lock and a wake-up for each would cost more than a read does. */
@@ -55,14 +38,14 @@ static void works_run(struct workers *workers, enum tile_worker kind)
     size_t count = 0;
     size_t max = kind == TILE_WRITER ? 1 : TAKE_MAX;
     while (count < max && workers->list[kind].first)
-        work[count++] = list_take(&workers->list[kind]);
+        work[count++] = work_of(dlist_take_first(&workers->list[kind]));
     pthread_mutex_unlock(&workers->lock);
     for (size_t i = 0; i < count; i++)
         work[i]->run(work[i], workers->options.pool);
     pthread_mutex_lock(&workers->lock);
     bool was_empty = !workers->done.first;
     for (size_t i = 0; i < count; i++)
-        list_add(&workers->done, work[i]);
+        dlist_add_last(&workers->done, &work[i]->link);
     if (was_empty && !workers->closing)
         workers->options.wake(workers->options.wake_arg);
 }
@@ -101,15 +84,12 @@ enum rc workers_new(const struct workers_options *options, struct workers **ret_
     pthread_mutex_init(&workers->lock, NULL);
     for (int i = 0; i < TILE_WORKERS; i++)
         pthread_cond_init(&workers->given[i], NULL);
-    for (uint32_t i = 0; i <= options->reader_count; i++) {
-        int error =
-            pthread_create(&workers->thread[i], NULL, i == 0 ? writer_run : reader_run, workers);
-        if (error != 0) {
-            workers_free(workers);
-            return err_set(err, RC_NOMEM, "could not start a thread: %s", strerror(error));
-        }
-        pthread_setname_np(workers->thread[i], i == 0 ? "tile writer" : "tile reader");
-        workers->thread_count++;
+    enum rc rc = thread_start(&workers->thread[0], "tile writer", writer_run, workers, err);
+    for (uint32_t i = 1; i <= options->reader_count && rc == RC_OK; i++)
+        rc = thread_start(&workers->thread[i], "tile reader", reader_run, workers, err);
+    if (rc != RC_OK) {
+        workers_free(workers);
+        return rc;
     }
     *ret_workers = workers;
     return RC_OK;
@@ -124,8 +104,8 @@ void workers_free(struct workers *workers)
     for (int i = 0; i < TILE_WORKERS; i++)
         pthread_cond_broadcast(&workers->given[i]);
     pthread_mutex_unlock(&workers->lock);
-    for (uint32_t i = 0; i < workers->thread_count; i++)
-        pthread_join(workers->thread[i], NULL);
+    for (size_t i = 0; i < ARRAY_LEN(workers->thread); i++)
+        thread_join(&workers->thread[i]);
     for (int i = 0; i < TILE_WORKERS; i++)
         pthread_cond_destroy(&workers->given[i]);
     pthread_mutex_destroy(&workers->lock);
@@ -135,7 +115,7 @@ void workers_free(struct workers *workers)
 void workers_give(struct workers *workers, enum tile_worker kind, struct tile_work *work)
 {
     pthread_mutex_lock(&workers->lock);
-    list_add(&workers->list[kind], work);
+    dlist_add_last(&workers->list[kind], &work->link);
     pthread_cond_signal(&workers->given[kind]);
     pthread_mutex_unlock(&workers->lock);
 }
@@ -143,14 +123,11 @@ void workers_give(struct workers *workers, enum tile_worker kind, struct tile_wo
 bool workers_turn(struct workers *workers)
 {
     pthread_mutex_lock(&workers->lock);
-    struct tile_work *work = workers->done.first;
-    workers->done = (struct work_list){0};
+    struct dlist done = workers->done;
+    workers->done = (struct dlist){0};
     pthread_mutex_unlock(&workers->lock);
-    bool any = work != NULL;
-    while (work) {
-        struct tile_work *next = work->next;
-        work->done(work);
-        work = next;
-    }
+    bool any = done.first != NULL;
+    for (struct dlink *link; (link = dlist_take_first(&done));)
+        work_of(link)->done(work_of(link));
     return any;
 }

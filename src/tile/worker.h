@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /* worker.h - the threads that touch shards: one writes, others read.
  *
  *   work->run = ...; work->done = ...;
@@ -10,6 +11,7 @@
  * Threads: the executor, except run(). */
 #pragma once
 
+#include "base/dlist.h"
 #include "tile/pool.h"
 
 struct workers; /* defined in tile/worker.c */
@@ -17,7 +19,7 @@ struct workers; /* defined in tile/worker.c */
 struct tile_work {
     void (*run)(struct tile_work *work, struct pool *pool);
     void (*done)(struct tile_work *work);
-    struct tile_work *next; /* for worker.c */
+    struct dlink link; /* for worker.c */
 };
 
 enum tile_worker { TILE_WRITER, TILE_READER };

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+/* bits.c - bits of a string: read, set, counted, searched, combined, as fields. */
 #include "types/bits.h"
 
 #include "base/codec.h"
@@ -159,49 +161,60 @@ static void run_combine(enum bits_op op, uint8_t *to, struct bytes run)
         to[i] = (uint8_t)word_combine(op, to[i], run.ptr[i]);
 }
 
-static enum rc source_combine(enum bits_op op, uint8_t *to, uint64_t to_len,
+/* Bytes from..end of the result. */
+static enum rc source_combine(enum bits_op op, uint8_t *to, uint64_t from, uint64_t end,
                               const struct key *source, struct err *err)
 {
-    uint64_t len;
+    uint64_t len = 0, at = from;
     enum rc rc = string_len(source, &len, err);
-    for (uint64_t at = 0; rc == RC_OK && at < len;) {
+    if (len > end)
+        len = end;
+    while (rc == RC_OK && at < len) {
         struct bytes run;
         rc = string_get_run(source, at, len, &run, err);
         if (rc != RC_OK)
             break;
-        run_combine(op, to + at, run);
+        run_combine(op, to + (at - from), run);
         at += run.len;
     }
-    if (rc == RC_OK && op == BITS_AND && len < to_len)
-        memset(to + len, 0, to_len - len);
+    if (rc == RC_OK && op == BITS_AND && at < end)
+        memset(to + (at - from), 0, end - at);
     return rc;
 }
 
-enum rc bits_combine(struct kv *kv, enum bits_op op, const struct key *source, size_t count,
-                     struct bytes *ret_result, struct err *err)
+enum rc bits_combined_len(const struct key *source, size_t count, uint64_t *ret_len,
+                          struct err *err)
 {
-    uint64_t len_max = 0;
-    bool cold = false;
-    ASSERT(op != BITS_NOT || count == 1);
+    *ret_len = 0;
     for (size_t i = 0; i < count; i++) {
         uint64_t len;
         enum rc rc = string_len(&source[i], &len, err);
         if (rc != RC_OK)
             return rc;
-        len_max = len > len_max ? len : len_max;
+        *ret_len = len > *ret_len ? len : *ret_len;
     }
-    uint8_t *result = arena_try_alloc(&kv->arena, len_max);
+    return RC_OK;
+}
+
+enum rc bits_combine(const struct run *run, enum bits_op op, const struct key *source, size_t count,
+                     uint64_t from, uint64_t end, struct bytes *ret_result, struct err *err)
+{
+    bool cold = false;
+    ASSERT(op != BITS_NOT || count == 1);
+    ASSERT(from <= end);
+    uint8_t *result = arena_try_alloc(run->arena, end - from);
     if (!result)
-        return err_set(err, RC_NOMEM, "could not allocate %zu bytes for a value", (size_t)len_max);
-    memset(result, 0, len_max);
+        return err_set(err, RC_NOMEM, "could not allocate %zu bytes for a value",
+                       (size_t)(end - from));
+    memset(result, 0, end - from);
     for (size_t i = 0; i < count; i++) {
         enum bits_op with = i == 0 && op != BITS_NOT ? BITS_OR : op; /* the first meets zeros */
-        enum rc rc = source_combine(with, result, len_max, &source[i], err);
+        enum rc rc = source_combine(with, result, from, end, &source[i], err);
         if (rc != RC_OK && rc != RC_COLD)
             return rc;
         cold |= rc == RC_COLD; /* the others are asked for as well */
     }
-    *ret_result = bytes_of(result, len_max);
+    *ret_result = bytes_of(result, end - from);
     return cold ? RC_COLD : RC_OK;
 }
 

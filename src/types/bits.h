@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /* bits.h - a string as an array of bits: bit 0 is the highest of byte 0.
  *
  * Positions and ends of ranges are counted in bits; a range is [from, end), not empty and within
@@ -19,10 +20,13 @@ enum rc bits_find(const struct key *key, bool bit, uint64_t from, uint64_t end, 
                   struct err *err) NODISCARD;
 
 enum bits_op { BITS_AND, BITS_OR, BITS_XOR, BITS_NOT };
-/* As long as the longest; shorter ones end in zeros. BITS_NOT takes one. The result is the arena's.
- */
-enum rc bits_combine(struct kv *kv, enum bits_op op, const struct key *source, size_t count,
-                     struct bytes *ret_result, struct err *err) NODISCARD;
+/* The result is as long as the longest of them; shorter ones end in zeros. */
+enum rc bits_combined_len(const struct key *source, size_t count, uint64_t *ret_len,
+                          struct err *err) NODISCARD;
+/* Bytes from..end of the result, in the arena. BITS_NOT takes one source. */
+enum rc bits_combine(const struct run *run, enum bits_op op, const struct key *source, size_t count,
+                     uint64_t from, uint64_t end, struct bytes *ret_result,
+                     struct err *err) NODISCARD;
 
 /* ---- BITFIELD: integers anywhere in the string, the highest bit first ---- */
 

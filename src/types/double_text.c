@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+/* double_text.c - prints doubles with 17 digits by 128-bit integers. */
 #include "types/double_text.h"
 
 #include <stdbool.h>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /* double_text.h - doubles as "%.17g" writes them, several times faster than printf where 128 bits
  * are enough to be exact.
  *

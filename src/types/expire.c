@@ -1,4 +1,7 @@
-/* Invariants:
+// SPDX-License-Identifier: Apache-2.0
+/* expire.c - the job that sweeps the expiry index.
+ *
+ * Invariants:
  *   (1) A step that changed rows ends the task with RC_OK, and done() starts the next one: what it
  *       told the hooks leaves when its turn is safe.
  *   (2) While the job sleeps no index row is due before wake_ms. */
@@ -14,6 +17,7 @@
 enum {
     EXPIRE_STEP_ROWS = 32,
     EXPIRE_SLEEP_MS_MAX = 1000, /* the clock of deadlines may be set; the one that wakes is not */
+    EXPIRE_WAIT_MS = 50,        /* for who says that a key must not go yet, and wakes the job */
     EXPIRE_RETRY_MS = 1000,     /* after an error: a journal that cannot be written, a full disk */
     NS_PER_MS = 1000 * 1000,
 };
@@ -30,21 +34,22 @@ struct expire {
 
 struct due_row {
     uint64_t time_ms;
-    struct bytes name; /* in kv->arena */
+    struct bytes name; /* in the run's arena */
 };
 
 struct due { /* what is over in one namespace, at most a step of it */
     struct due_row row[EXPIRE_STEP_ROWS];
     size_t count;
     uint64_t next_ms; /* the first deadline behind them; UINT64_MAX: none */
+    bool waits;       /* the key of that deadline has to stay for a moment: land_hooks.found() */
 };
 
 /* ---- one namespace ---- */
 
-static enum rc due_add(struct due *due, struct kv *kv, uint64_t time_ms, struct bytes name,
+static enum rc due_add(struct due *due, const struct run *run, uint64_t time_ms, struct bytes name,
                        struct err *err)
 {
-    uint8_t *copy = arena_try_alloc(&kv->arena, name.len);
+    uint8_t *copy = arena_try_alloc(run->arena, name.len);
     if (!copy)
         return err_set(err, RC_NOMEM, "could not allocate %zu bytes for a key", name.len);
     if (name.len > 0)
@@ -68,9 +73,10 @@ static enum rc due_next(struct store_walk *walk, uint64_t *ret_time_ms, struct b
     return RC_OK;
 }
 
-static enum rc due_read(struct ns *ns, struct due *ret_due, struct err *err)
+static enum rc due_read(const struct run *run, struct due *ret_due, struct err *err)
 {
-    struct kv *kv = ns->kv;
+    const struct ns *ns = run->ns;
+    struct kv *kv = run->kv;
     CLEANUP(store_walk_done) struct store_walk walk;
     uint8_t mark[KEY_DEADLINE_BYTES];
     be64_put(mark, (uint64_t)store_counter_get(kv->store, ns->sweep_ms));
@@ -84,22 +90,22 @@ static enum rc due_read(struct ns *ns, struct due *ret_due, struct err *err)
         rc = due_next(&walk, &time_ms, &name, err);
         if (rc != RC_OK)
             break;
-        if (time_ms > kv->now_ms || ret_due->count == EXPIRE_STEP_ROWS) {
+        if (time_ms > run->now_ms || ret_due->count == EXPIRE_STEP_ROWS) {
             ret_due->next_ms = time_ms;
             return RC_OK;
         }
-        rc = due_add(ret_due, kv, time_ms, name, err);
+        rc = due_add(ret_due, run, time_ms, name, err);
     }
     return rc == RC_NOT_FOUND ? RC_OK : rc;
 }
 
 /* All cold keys are asked for before the first is removed. */
-static enum rc due_warm(struct ns *ns, const struct due *due, struct err *err)
+static enum rc due_warm(const struct run *run, const struct due *due, struct err *err)
 {
     enum rc cold = RC_OK;
     for (size_t i = 0; i < due->count; i++) {
         struct key key;
-        enum rc rc = key_write(ns, due->row[i].name, KEY_ANY, &key, err);
+        enum rc rc = key_write(run, due->row[i].name, KEY_ANY, &key, err);
         if (rc == RC_COLD)
             cold = rc;
         else if (rc != RC_OK)
@@ -109,80 +115,86 @@ static enum rc due_warm(struct ns *ns, const struct due *due, struct err *err)
 }
 
 /* Everything before the next deadline has been seen. */
-static enum rc mark_raise(struct ns *ns, const struct due *due, struct err *err)
+static enum rc mark_raise(const struct run *run, const struct due *due, struct err *err)
 {
-    struct kv *kv = ns->kv;
-    uint64_t mark = due->next_ms < kv->now_ms ? due->next_ms : kv->now_ms;
+    const struct ns *ns = run->ns;
+    struct kv *kv = run->kv;
+    uint64_t mark = due->next_ms < run->now_ms ? due->next_ms : run->now_ms;
     int64_t delta = (int64_t)mark - store_counter_get(kv->store, ns->sweep_ms);
     return delta > 0 ? store_counter_add(kv->store, ns->sweep_ms, delta, err) : RC_OK;
 }
 
-static enum rc ns_sweep(struct ns *ns, struct due *ret_due, struct err *err)
+static enum rc ns_sweep(const struct run *run, struct due *ret_due, struct err *err)
 {
-    enum rc rc = due_read(ns, ret_due, err);
+    enum rc rc = due_read(run, ret_due, err);
     if (rc == RC_OK)
-        rc = due_warm(ns, ret_due, err);
-    for (size_t i = 0; rc == RC_OK && i < ret_due->count; i++)
-        rc = key_sweep(ns, ret_due->row[i].name, ret_due->row[i].time_ms, err);
+        rc = due_warm(run, ret_due, err);
+    for (size_t i = 0; rc == RC_OK && i < ret_due->count; i++) {
+        const struct due_row *row = &ret_due->row[i];
+        rc = key_sweep(run, row->name, row->time_ms, err);
+        if (rc != RC_WAIT)
+            continue;
+        rc = RC_OK;
+        ret_due->waits = true;
+        ret_due->next_ms = row->time_ms;
+        ret_due->count = i;
+    }
     if (rc == RC_OK && ret_due->count > 0)
-        rc = mark_raise(ns, ret_due, err);
+        rc = mark_raise(run, ret_due, err);
     return rc;
 }
 
 /* ---- the job ---- */
 
-static void sleep_until(struct expire *expire, uint64_t wake_ms)
+static void sleep_until(struct expire *expire, uint64_t now_ms, uint64_t wake_ms)
 {
     const struct kv *kv = expire->options.kv;
-    uint64_t latest_ms = kv->now_ms + EXPIRE_SLEEP_MS_MAX;
+    uint64_t latest_ms = now_ms + EXPIRE_SLEEP_MS_MAX;
     expire->wake_ms = wake_ms < latest_ms ? wake_ms : latest_ms;
     expire->asleep = true;
     task_wait_until(&expire->task,
-                    clock_mono_ns(kv->clock) + (expire->wake_ms - kv->now_ms) * NS_PER_MS);
+                    clock_mono_ns(kv->clock) + (expire->wake_ms - now_ms) * NS_PER_MS);
 }
 
 /* A step of one namespace that has anything to do. RC_WAIT: none has. */
-static enum rc step(struct expire *expire, struct err *err)
+static enum rc step(struct expire *expire, const struct run *run, struct err *err)
 {
-    struct kv *kv = expire->options.kv;
+    struct kv *kv = run->kv;
     uint64_t next_ms = UINT64_MAX;
     if (expire->failed || !expire->active) {
         expire->failed = false;
-        sleep_until(expire, kv->now_ms + EXPIRE_RETRY_MS);
+        sleep_until(expire, run->now_ms, run->now_ms + EXPIRE_RETRY_MS);
         return RC_WAIT;
     }
     for (size_t n = 0; n < kv->ns_count; n++) {
         uint32_t index = (uint32_t)(expire->ns_first % kv->ns_count);
-        struct ns *ns = kv_ns(kv, index);
+        struct run one = run_with(run, kv_ns(kv, index), 0);
         struct due due = {.next_ms = UINT64_MAX};
         size_t garbage_count = 0;
-        enum rc rc = ns ? ns_sweep(ns, &due, err) : RC_OK;
-        if (ns && rc == RC_OK && due.count == 0)
-            rc = garbage_sweep(ns, &garbage_count, err);
+        enum rc rc = one.ns ? ns_sweep(&one, &due, err) : RC_OK;
+        if (one.ns && rc == RC_OK && due.count == 0)
+            rc = garbage_sweep(one.ns, &garbage_count, err);
         if (rc != RC_COLD)
             expire->ns_first = index + 1;
         if (rc != RC_OK || due.count + garbage_count > 0)
             return rc;
+        if (due.waits)
+            due.next_ms = run->now_ms + EXPIRE_WAIT_MS;
         if (due.next_ms < next_ms)
             next_ms = due.next_ms;
     }
-    sleep_until(expire, next_ms);
+    sleep_until(expire, run->now_ms, next_ms);
     return RC_WAIT;
 }
 
 static enum rc job_run(struct task *task, struct store *store, struct err *err)
 {
     struct expire *expire = (struct expire *)task;
-    const struct expire_options *options = &expire->options;
     (void)store;
     expire->asleep = false;
-    kv_begin(options->kv, clock_unix_ms(options->kv->clock));
-    if (options->enter)
-        options->enter(options->arg);
-    enum rc rc = step(expire, err);
-    if (options->leave)
-        options->leave(options->arg, rc);
-    return rc;
+    struct run run;
+    run_begin(&run, expire->options.kv, NULL, RUN_NO_LIFT);
+    return run_end(&run, step(expire, &run, err));
 }
 
 static void job_done(struct task *task, enum rc rc, const struct err *err)
@@ -206,7 +218,7 @@ struct expire *expire_new(const struct expire_options *options)
     expire->active = true;
     expire->task.run = job_run;
     expire->task.done = job_done;
-    expire->task.flags = TASK_JOB | TASK_DELETES;
+    expire->task.flags = TASK_JOB | TASK_WRITES | TASK_DELETES;
     options->kv->expire = expire;
     task_start(options->tasks, &expire->task);
     return expire;

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /* expire.h - the sweep: removes keys whose time is over, whether anybody asks for them or not.
  *
  * A job walks the expiry index of every namespace in time order, a few rows a step, and sleeps
@@ -18,11 +19,8 @@ struct expire; /* defined in types/expire.c */
 struct expire_options {
     struct kv *kv; /* kv->expire is set */
     struct tasks *tasks;
-    /* Any may be NULL. Around each attempt of a step, which calls kv->hooks: what an attempt that
-     * left with another code than RC_OK told them has not happened. */
-    void (*enter)(void *arg);
-    void (*leave)(void *arg, enum rc rc);
-    /* The last attempt's changes are safe; or they were lost (not RC_OK), and are tried again. */
+    /* May be NULL: the last step's changes are safe; or they were lost (not RC_OK), and are tried
+     * again. */
     void (*safe)(void *arg, enum rc rc);
     void *arg;
 };

@@ -1,6 +1,8 @@
+// SPDX-License-Identifier: Apache-2.0
+/* garbage.c - the list of IDs whose rows have to go, and the removal of these rows. */
 #include "types/garbage.h"
 
-#include "types/aside.h"
+#include "types/build.h"
 
 #include "base/banned.h"
 
@@ -28,12 +30,12 @@ enum rc garbage_remove(struct ns *ns, const uint8_t id[KEY_ID_BYTES], struct err
     return store_delete(ns->kv->store, garbage_group(ns), bytes_of(id, KEY_ID_BYTES), err);
 }
 
-static bool is_aside(const struct kv *kv, const uint8_t *id)
+static bool is_build(const struct kv *kv, const uint8_t *id)
 {
-    const struct aside *aside = kv->asides;
-    while (aside && memcmp(aside->key.meta.id, id, KEY_ID_BYTES) != 0)
-        aside = aside->next;
-    return aside != NULL;
+    for (struct dlink *link = kv->builds.first; link; link = link->next)
+        if (memcmp(DLIST_ITEM(link, struct build, link)->key.meta.id, id, KEY_ID_BYTES) == 0)
+            return true;
+    return false;
 }
 
 struct garbage {
@@ -54,7 +56,7 @@ static enum rc garbage_read(struct ns *ns, struct garbage *ret_garbage, struct e
             break;
         if (suffix.len != KEY_ID_BYTES)
             return err_set(err, RC_CORRUPT, "a garbage row has an ID of %zu bytes", suffix.len);
-        if (!is_aside(ns->kv, suffix.ptr))
+        if (!is_build(ns->kv, suffix.ptr))
             memcpy(ret_garbage->id[ret_garbage->count++], suffix.ptr, KEY_ID_BYTES);
     }
     return rc == RC_NOT_FOUND ? RC_OK : rc;

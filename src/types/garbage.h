@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /* garbage.h - objects that nobody refers to.
  *
  * Of small ones that were cold when they were removed the rows are in the engine, and nobody knows
@@ -5,7 +6,7 @@
  * the rows would keep the client waiting. So DEL leaves a garbage row: group header ‖ 'g', suffix
  * ID(16), value type(1). The sweep loads the rows in the background and deletes them one by one.
  *
- * Of an object that is built aside (aside.h) nobody refers to the rows yet. Its garbage row is
+ * Of an object that is built aside (build.h) nobody refers to the rows yet. Its garbage row is
  * passed over while it is in kv->asides; if the building comes to no end, the sweep drops it, as a
  * group if it is large.
  *

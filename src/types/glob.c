@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+/* glob.c - matches patterns without recursion. */
 #include "types/glob.h"
 
 #include "base/banned.h"

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /* glob.h - patterns as KEYS, SCAN and PSUBSCRIBE take them.
  *
  *   *      any bytes       ?      one byte      \x     x itself

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+/* hash.c - fields of a hash: read, set, removed, counted up. */
 #include "types/hash.h"
 
 #include <math.h>
@@ -51,11 +53,11 @@ enum rc hash_field(const struct key *key, struct bytes field, struct bytes *ret_
     return rc == RC_NOT_FOUND && UNLIKELY(key->rule != NULL) ? field_missing(key, field, err) : rc;
 }
 
-enum rc hash_get(struct ns *ns, struct bytes name, struct bytes field, struct bytes *ret_value,
-                 struct err *err)
+enum rc hash_get(const struct run *run, struct bytes name, struct bytes field,
+                 struct bytes *ret_value, struct err *err)
 {
     struct key key;
-    enum rc rc = key_read_part(ns, name, TYPE_HASH, &key, err);
+    enum rc rc = key_read_part(run, name, TYPE_HASH, &key, err);
     if (rc != RC_OK)
         return rc;
     return hash_field(&key, field, ret_value, err);
@@ -80,11 +82,11 @@ enum rc hash_encoding(const struct key *key, const char **ret_name, struct err *
 
 /* ---- writing ---- */
 
-static enum rc find_or_create(struct ns *ns, struct bytes name, bool whole, struct key *ret_key,
-                              struct err *err)
+static enum rc find_or_create(const struct run *run, struct bytes name, bool whole,
+                              struct key *ret_key, struct err *err)
 {
-    enum rc rc = whole ? key_write(ns, name, TYPE_HASH, ret_key, err)
-                       : key_write_part(ns, name, TYPE_HASH, ret_key, err);
+    enum rc rc = whole ? key_write(run, name, TYPE_HASH, ret_key, err)
+                       : key_write_part(run, name, TYPE_HASH, ret_key, err);
     if (rc == RC_OK && !ret_key->exists)
         rc = key_create(ret_key, TYPE_HASH, err);
     return rc;
@@ -117,11 +119,11 @@ static enum rc save_and_tell(struct key *key, size_t added, const char *event, s
     return RC_OK;
 }
 
-enum rc hash_set(struct ns *ns, struct bytes name, const struct bytes *field_value,
+enum rc hash_set(const struct run *run, struct bytes name, const struct bytes *field_value,
                  size_t pair_count, size_t *ret_added, struct err *err)
 {
     struct key key;
-    enum rc rc = find_or_create(ns, name, false, &key, err);
+    enum rc rc = find_or_create(run, name, false, &key, err);
     if (rc == RC_OK)
         rc = fields_change(&key, field_value, pair_count, 2, false, err);
     if (rc != RC_OK)
@@ -132,7 +134,7 @@ enum rc hash_set(struct ns *ns, struct bytes name, const struct bytes *field_val
         struct bytes field = field_value[2 * i], value = field_value[2 * i + 1];
         bool is_new = false;
         rc = cold ? field_find(&key, field, err)
-                  : store_put_tell(ns->kv->store, key_rows(&key), field, value, &is_new, err);
+                  : store_put_tell(run->kv->store, key_rows(&key), field, value, &is_new, err);
         cold = cold || rc == RC_COLD;
         if (rc != RC_OK && rc != RC_NOT_FOUND && rc != RC_COLD)
             return rc;
@@ -147,11 +149,11 @@ enum rc hash_set(struct ns *ns, struct bytes name, const struct bytes *field_val
     return rc;
 }
 
-enum rc hash_set_new(struct ns *ns, struct bytes name, struct bytes field, struct bytes value,
-                     bool *ret_added, struct err *err)
+enum rc hash_set_new(const struct run *run, struct bytes name, struct bytes field,
+                     struct bytes value, bool *ret_added, struct err *err)
 {
     struct key key;
-    enum rc rc = find_or_create(ns, name, false, &key, err);
+    enum rc rc = find_or_create(run, name, false, &key, err);
     if (rc != RC_OK)
         return rc;
     rc = field_find(&key, field, err);
@@ -171,11 +173,11 @@ enum rc hash_set_new(struct ns *ns, struct bytes name, struct bytes field, struc
     return rc;
 }
 
-enum rc hash_delete(struct ns *ns, struct bytes name, const struct bytes *field, size_t count,
-                    size_t *ret_deleted, struct err *err)
+enum rc hash_delete(const struct run *run, struct bytes name, const struct bytes *field,
+                    size_t count, size_t *ret_deleted, struct err *err)
 {
     struct key key;
-    enum rc rc = key_write(ns, name, TYPE_HASH, &key, err);
+    enum rc rc = key_write(run, name, TYPE_HASH, &key, err);
     if (rc != RC_OK)
         return rc;
     size_t deleted = 0;
@@ -188,7 +190,7 @@ enum rc hash_delete(struct ns *ns, struct bytes name, const struct bytes *field,
         if (rc == RC_OK)
             rc = fields_change(&key, &field[i], 1, 1, true, err);
         if (rc == RC_OK)
-            rc = store_delete(ns->kv->store, key_rows(&key), field[i], err);
+            rc = store_delete(run->kv->store, key_rows(&key), field[i], err);
         if (rc != RC_OK)
             return rc;
         deleted++;
@@ -210,11 +212,11 @@ enum rc hash_delete(struct ns *ns, struct bytes name, const struct bytes *field,
 /* ---- numbers ---- */
 
 /* The field's value; a field that is not there counts as 0. */
-static enum rc number_field(struct ns *ns, struct bytes name, struct bytes field,
+static enum rc number_field(const struct run *run, struct bytes name, struct bytes field,
                             struct key *ret_key, struct bytes *ret_value, bool *ret_is_new,
                             struct err *err)
 {
-    enum rc rc = find_or_create(ns, name, true, ret_key, err);
+    enum rc rc = find_or_create(run, name, true, ret_key, err);
     if (rc != RC_OK)
         return rc;
     rc = hash_field(ret_key, field, ret_value, err);
@@ -225,7 +227,7 @@ static enum rc number_field(struct ns *ns, struct bytes name, struct bytes field
     return RC_OK;
 }
 
-enum rc hash_incr(struct ns *ns, struct bytes name, struct bytes field, int64_t delta,
+enum rc hash_incr(const struct run *run, struct bytes name, struct bytes field, int64_t delta,
                   int64_t *ret_value, struct err *err)
 {
     struct key key;
@@ -233,7 +235,7 @@ enum rc hash_incr(struct ns *ns, struct bytes name, struct bytes field, int64_t 
     bool is_new;
     int64_t value;
     char text[NUMBER_INT_BYTES];
-    enum rc rc = number_field(ns, name, field, &key, &old, &is_new, err);
+    enum rc rc = number_field(run, name, field, &key, &old, &is_new, err);
     if (rc != RC_OK)
         return rc;
     if (!number_int(old, &value))
@@ -250,14 +252,15 @@ enum rc hash_incr(struct ns *ns, struct bytes name, struct bytes field, int64_t 
     return rc;
 }
 
-enum rc hash_incr_float(struct ns *ns, struct bytes name, struct bytes field, long double delta,
-                        char to[NUMBER_LONG_DOUBLE_BYTES], size_t *ret_len, struct err *err)
+enum rc hash_incr_float(const struct run *run, struct bytes name, struct bytes field,
+                        long double delta, char to[NUMBER_LONG_DOUBLE_BYTES], size_t *ret_len,
+                        struct err *err)
 {
     struct key key;
     struct bytes old = {0};
     bool is_new;
     long double value;
-    enum rc rc = number_field(ns, name, field, &key, &old, &is_new, err);
+    enum rc rc = number_field(run, name, field, &key, &old, &is_new, err);
     if (rc != RC_OK)
         return rc;
     if (!number_long_double(old, &value))

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+/* held.c - keeps the meta row of a run of commands until the last one writes it. */
 #include "types/held.h"
 
 #include "types/key.h"
@@ -36,7 +38,7 @@ void held_settle(struct kv *kv)
     enum rc rc = key_meta_put(held->ns, bytes_of(held->name, held->name_len), &held->row.meta,
                               bytes_of(held->row.extra, held->row.extra_len), &err);
     if (rc == RC_OK)
-        rc = store_commit(kv->store, &err);
+        store_commit(kv->store);
     else
         store_undo(kv->store);
     held->row.is = false;

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /* held.h - the meta row of a key that commands change one after the other, written once.
  *
  * A push changes two rows: its element, and the meta row with the count and the ends. Of sixteen

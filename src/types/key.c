@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+/* key.c - meta rows and the expiry index: found, saved, renamed, removed. */
 #include "types/key.h"
 
 #include "base/codec.h"
@@ -9,6 +11,7 @@
 enum {
     ROW_KEPT_BYTES = 64 * 1024, /* of kv->row, between two calls */
     EXPIRY_VALUE_BYTES = KEY_ID_BYTES + 1,
+    NAME_SHOWN_BYTES = 64, /* of a name in an error */
 };
 
 /* ---- finding ---- */
@@ -30,14 +33,17 @@ static bool is_whole(const struct meta *meta)
     return meta->type == TYPE_HASH && meta->extra.len > 0 && meta->extra.ptr[0] & KEY_HASH_WHOLE;
 }
 
-static enum rc meta_find(struct ns *ns, struct bytes name, struct key *ret_key, struct err *err)
+static enum rc meta_find(const struct run *run, struct bytes name, struct key *ret_key,
+                         struct err *err)
 {
-    struct kv *kv = ns->kv;
+    struct kv *kv = run->kv;
+    struct ns *ns = run->ns;
     struct bytes packed;
     if (UNLIKELY(name.len > KEY_BYTES_MAX))
         return err_set(err, RC_INVALID, "a key of %zu bytes is over the limit of %d", name.len,
                        KEY_BYTES_MAX);
     ret_key->ns = ns;
+    ret_key->run = run;
     ret_key->name = name;
     ret_key->exists = false;
     ret_key->dead = false;
@@ -59,7 +65,7 @@ static enum rc meta_find(struct ns *ns, struct bytes name, struct key *ret_key, 
     ret_key->stored = true;
     ret_key->saved_expire_ms = ret_key->meta.expire_ms;
     ret_key->whole = is_whole(&ret_key->meta);
-    ret_key->dead = ret_key->meta.expire_ms != 0 && ret_key->meta.expire_ms <= kv->now_ms;
+    ret_key->dead = ret_key->meta.expire_ms != 0 && ret_key->meta.expire_ms <= run->now_ms;
     ret_key->exists = !ret_key->dead;
     return RC_OK;
 }
@@ -72,69 +78,101 @@ static enum rc tile_refuse(struct bytes name, struct err *err)
                    (int)name.len, (const char *)name.ptr);
 }
 
-/* Also a key that became a tile's name when a type was bound to the database. */
-static inline enum rc key_find_any(struct ns *ns, struct bytes name, uint8_t type, bool whole,
-                                   struct key *ret_key, struct err *err)
+/* A name that was meant to be a tile's: digits, perhaps a colon and digits. Whoever writes a tile
+ * under such a name must not find it as a string that is never persisted. Ordinary keys that an
+ * older server took are keys still. */
+static bool is_almost_tile(struct bytes name)
 {
-    const struct kv_own *own = &ns->kv->own;
-    enum rc rc = meta_find(ns, name, ret_key, err);
-    if (UNLIKELY(kv_owns(ns->kv, name)))
-        ret_key->locked = own->open ? NULL : own->error;
-    else if (rc == RC_OK && UNLIKELY(ns->landed))
-        rc = ns->kv->land.found(ns->kv->land.arg, ret_key, whole, err);
+    size_t colons = 0;
+    for (size_t i = 0; i < name.len; i++) {
+        bool colon = name.ptr[i] == ':' && i > 0;
+        if (!colon && (name.ptr[i] < '0' || name.ptr[i] > '9'))
+            return false;
+        colons += colon;
+    }
+    return name.len > 0 && colons <= 1;
+}
+
+static enum rc almost_tile_refuse(struct bytes name, struct err *err)
+{
+    int len = name.len < NAME_SHOWN_BYTES ? (int)name.len : NAME_SHOWN_BYTES;
+    return err_set(err, RC_INVALID,
+                   "\"%.*s\" is no tilekey of this database: that is 1 to 24 digits from 0 to 3, "
+                   "and \":\" and milliseconds behind them where tiles have a time",
+                   len, (const char *)name.ptr);
+}
+
+/* Also a key that became a tile's name when a type was bound to the database. */
+static inline enum rc key_find_any(const struct run *run, struct bytes name, uint8_t type,
+                                   enum land_need need, struct key *ret_key, struct err *err)
+{
+    const struct kv *kv = run->kv;
+    enum rc rc = meta_find(run, name, ret_key, err);
+    if (UNLIKELY(kv_owns(kv, name)))
+        ret_key->locked = run->flags & RUN_OWNER ? NULL : kv->own.error;
+    else if (rc == RC_OK && UNLIKELY(run_is_landed(run)))
+        rc = kv->land.found(kv->land.arg, ret_key, need, err);
     if (rc == RC_OK && ret_key->exists && UNLIKELY(!type_fits(ret_key->meta.type, type)))
         return err_set(err, RC_WRONGTYPE, "%s", rc_text(RC_WRONGTYPE));
     return rc;
 }
 
-static inline enum rc key_find(struct ns *ns, struct bytes name, uint8_t type, bool whole,
-                               struct key *ret_key, struct err *err)
+static inline enum rc key_find(const struct run *run, struct bytes name, uint8_t type,
+                               enum land_need need, struct key *ret_key, struct err *err)
 {
+    const struct ns *ns = run->ns;
     if (UNLIKELY(ns->is_tile) && ns->is_tile(name))
         return tile_refuse(name, err);
-    return key_find_any(ns, name, type, whole, ret_key, err);
+    enum rc rc = key_find_any(run, name, type, need, ret_key, err);
+    if (UNLIKELY(ns->is_tile) && rc == RC_OK && !ret_key->stored && is_almost_tile(name))
+        return almost_tile_refuse(name, err);
+    return rc;
 }
 
-enum rc key_write(struct ns *ns, struct bytes name, uint8_t type, struct key *ret_key,
+enum rc key_write(const struct run *run, struct bytes name, uint8_t type, struct key *ret_key,
                   struct err *err)
 {
-    return key_find(ns, name, type, true, ret_key, err);
+    return key_find(run, name, type, LAND_NEED_ALL, ret_key, err);
 }
 
-enum rc key_write_part(struct ns *ns, struct bytes name, uint8_t type, struct key *ret_key,
+enum rc key_write_part(const struct run *run, struct bytes name, uint8_t type, struct key *ret_key,
                        struct err *err)
 {
-    return key_find(ns, name, type, false, ret_key, err);
+    return key_find(run, name, type, LAND_NEED_TO_WRITE, ret_key, err);
 }
 
-static enum rc key_count(enum rc rc, struct key *ret_key)
+/* Tells that a key was missed or is new: it has not changed. */
+static void quiet_tell(const struct key *key, enum kv_event kind, const char *event)
 {
-    struct ns *ns = ret_key->ns;
-    struct kv *kv = ns->kv;
-    if (rc != RC_OK)
+    const struct kv *kv = key->ns->kv;
+    if (kv->miss_event & kind && !(key->run->flags & RUN_QUIET))
+        kv->hooks.changed(kv->hooks.arg, key->run, key->name, kind, event, key->exists);
+}
+
+/* A key of another type was found all the same. */
+static enum rc key_count(enum rc rc, const struct key *key)
+{
+    if (rc != RC_OK && rc != RC_WRONGTYPE)
         return rc;
-    if (ret_key->exists) {
-        kv->hit_count++;
-        return RC_OK;
+    if (key->exists) {
+        key->ns->kv->counts.hit_count++;
+        return rc;
     }
-    kv->miss_count++;
-    if (kv->miss_event & KV_EVENT_MISS)
-        kv->hooks.changed(kv->hooks.arg, ns, ret_key->name, KV_EVENT_MISS, "keymiss", false);
+    key->ns->kv->counts.miss_count++;
+    quiet_tell(key, KV_EVENT_MISS, "keymiss");
     return RC_OK;
 }
 
-enum rc key_read(struct ns *ns, struct bytes name, uint8_t type, struct key *ret_key,
+enum rc key_read(const struct run *run, struct bytes name, uint8_t type, struct key *ret_key,
                  struct err *err)
 {
-    ret_key->ns = ns;
-    return key_count(key_find(ns, name, type, true, ret_key, err), ret_key);
+    return key_count(key_find(run, name, type, LAND_NEED_ALL, ret_key, err), ret_key);
 }
 
-enum rc key_read_part(struct ns *ns, struct bytes name, uint8_t type, struct key *ret_key,
+enum rc key_read_part(const struct run *run, struct bytes name, uint8_t type, struct key *ret_key,
                       struct err *err)
 {
-    ret_key->ns = ns;
-    return key_count(key_find(ns, name, type, false, ret_key, err), ret_key);
+    return key_count(key_find(run, name, type, LAND_NEED_TO_READ, ret_key, err), ret_key);
 }
 
 void key_want(struct ns *ns, const struct bytes *name, size_t count)
@@ -181,18 +219,11 @@ static enum rc object_start(struct key *key, uint8_t type, const uint8_t *id, st
     key->meta.type = type;
     key->meta.count = 0;
     key->whole = false;
-    key->meta.create_s = kv->now_ms / 1000;
+    key->meta.create_s = key->run->now_ms / 1000;
     key->meta.extra = BYTES("");
     if (!has_rows(type) || id)
         return RC_OK;
     return store_group_new(kv->store, key_rows(key), err);
-}
-
-static void new_tell(const struct key *key)
-{
-    const struct kv *kv = key->ns->kv;
-    if (kv->miss_event & KV_EVENT_NEW)
-        kv->hooks.changed(kv->hooks.arg, key->ns, key->name, KV_EVENT_NEW, "new", true);
 }
 
 static enum rc object_create(struct key *key, uint8_t type, const uint8_t *id, struct err *err)
@@ -208,7 +239,7 @@ static enum rc object_create(struct key *key, uint8_t type, const uint8_t *id, s
         return rc;
     key->meta.expire_ms = 0;
     key->exists = true;
-    new_tell(key);
+    quiet_tell(key, KV_EVENT_NEW, "new");
     return object_start(key, type, id, err);
 }
 
@@ -350,7 +381,7 @@ static enum rc deadline_save(struct key *key, struct err *err)
         rc = index_delete(key, old_ms, err);
     if (rc != RC_OK || new_ms == 0 || (old_ms != 0 && old_ms <= new_ms))
         return rc;
-    ASSERT(new_ms > kv->now_ms); /* (2) */
+    ASSERT(new_ms > key->run->now_ms); /* (2) */
     return index_put(key, err);
 }
 
@@ -361,7 +392,7 @@ enum rc key_save(struct key *key, struct bytes extra, struct err *err)
     enum rc rc = key_may_change(key, err);
     if (rc != RC_OK)
         return rc;
-    if (key->stored && key->meta.expire_ms == key->saved_expire_ms && !key->ns->landed &&
+    if (key->stored && key->meta.expire_ms == key->saved_expire_ms && !run_is_landed(key->run) &&
         held_put(held, key->ns, key->name, &key->meta, extra))
         return RC_OK;
     rc = key_meta_put(key->ns, key->name, &key->meta, extra, err);
@@ -434,7 +465,7 @@ enum rc key_bury(struct key *key, struct err *err)
     if (rc != RC_OK)
         return rc;
     key->dead = false;
-    key->ns->kv->expired_count++;
+    key->ns->kv->counts.expired_count++;
     key_changed(key, KV_EVENT_EXPIRED, "expired");
     return RC_OK;
 }
@@ -443,7 +474,7 @@ enum rc key_bury(struct key *key, struct err *err)
 
 enum rc key_extra_copy(const struct key *key, struct bytes *ret_extra, struct err *err)
 {
-    return kv_copy(key->ns->kv, key->meta.extra, ret_extra, err);
+    return run_copy(key->run, key->meta.extra, ret_extra, err);
 }
 
 enum rc key_rename(struct key *from, struct key *to, struct err *err)
@@ -466,7 +497,7 @@ enum rc key_rename(struct key *from, struct key *to, struct err *err)
         return rc;
     from->exists = false;
     to->exists = true;
-    new_tell(to);
+    quiet_tell(to, KV_EVENT_NEW, "new");
     to->meta = from->meta;
     to->meta.extra = extra;
     to->whole = from->whole;
@@ -482,7 +513,7 @@ static enum rc key_outlive(struct key *key, uint64_t row_ms, struct err *err)
 {
     struct bytes extra;
     enum rc rc = key_extra_copy(key, &extra, err);
-    key->meta.expire_ms = key->saved_expire_ms = key->ns->kv->now_ms + KEY_OUTLIVE_MS;
+    key->meta.expire_ms = key->saved_expire_ms = key->run->now_ms + KEY_OUTLIVE_MS;
     if (rc == RC_OK)
         rc = key_save(key, extra, err);
     if (rc == RC_OK)
@@ -490,14 +521,14 @@ static enum rc key_outlive(struct key *key, uint64_t row_ms, struct err *err)
     return rc == RC_OK ? index_delete(key, row_ms, err) : rc;
 }
 
-enum rc key_sweep(struct ns *ns, struct bytes name, uint64_t row_ms, struct err *err)
+enum rc key_sweep(const struct run *run, struct bytes name, uint64_t row_ms, struct err *err)
 {
     struct key key;
-    enum rc rc = key_find_any(ns, name, KEY_ANY, true, &key, err);
+    enum rc rc = key_find_any(run, name, KEY_ANY, LAND_NEED_TO_SWEEP, &key, err);
     if (rc != RC_OK)
         return rc;
     bool stale = key.saved_expire_ms != row_ms;
-    if (key.exists && key.saved_expire_ms != 0 && key.saved_expire_ms <= ns->kv->now_ms)
+    if (key.exists && key.saved_expire_ms != 0 && key.saved_expire_ms <= run->now_ms)
         return key_outlive(&key, row_ms, err);
     if (key.dead)
         rc = key_bury(&key, err);

@@ -1,7 +1,8 @@
+// SPDX-License-Identifier: Apache-2.0
 /* key.h - a key as a command sees it: found, made, saved, removed.
  *
  *   struct key key;
- *   rc = key_write(ns, name, TYPE_HASH, &key, err);         absent and expired keys are RC_OK too
+ *   rc = key_write(run, name, TYPE_HASH, &key, err);        absent and expired keys are RC_OK too
  *   if (rc == RC_OK && !key.exists) rc = key_create(&key, TYPE_HASH, err);
  *   ... store_put(store, key_rows(&key), field, value, err) ... key.meta.count += added;
  *   rc = key_save(&key, extra, err);    (key_save_or_remove() when elements may have gone)
@@ -12,19 +13,21 @@
  *
  * Invariants:
  *   (1) Every key with a deadline has an index row at that deadline or at an earlier one. Others
- * may be stale: the sweep looks at the meta row, and moves or removes them. (2) Index rows are
- * never written at or below now; the sweep's low-water mark is never above it. (3) A key without
- * elements has no meta row.
+ *       may be stale: the sweep looks at the meta row, and moves or removes them.
+ *   (2) Index rows are never written at or below now; the sweep's low-water mark is never above it.
+ *   (3) A key without elements has no meta row.
  *
  * Ownership: the name is borrowed from the caller; meta.extra from the store, until the next
  * change. A struct key must stay where it is while a walk over key_rows() lives: that points into
- * it. Threads: the executor. */
+ * it.
+ * Threads: the executor. */
 #pragma once
 
 #include "types/kv.h"
 
 struct key {
     struct ns *ns;
+    const struct run *run; /* that found it */
     struct bytes name;
     bool exists;
     bool dead;  /* expired and not swept: not there for anybody, key_create() removes its remains */
@@ -45,15 +48,15 @@ enum { KEY_OUTLIVE_MS = 5000 };  /* for so long a key whose time is over waits f
 /* For reading: counts hits and misses. type: an enum type_tag (TYPE_STRING: chunked ones as well)
  * or KEY_ANY. RC_OK: see key.exists. RC_WRONGTYPE, RC_COLD, RC_INVALID for a name over the limit.
  */
-enum rc key_read(struct ns *ns, struct bytes name, uint8_t type, struct key *ret_key,
+enum rc key_read(const struct run *run, struct bytes name, uint8_t type, struct key *ret_key,
                  struct err *err) NODISCARD;
 /* The same for a command that will change the key, or only asks about it (no hit, no miss). */
-enum rc key_write(struct ns *ns, struct bytes name, uint8_t type, struct key *ret_key,
+enum rc key_write(const struct run *run, struct bytes name, uint8_t type, struct key *ret_key,
                   struct err *err) NODISCARD;
 /* The same two for who can do with a part of a landed hash: see land_hooks.found(). */
-enum rc key_read_part(struct ns *ns, struct bytes name, uint8_t type, struct key *ret_key,
+enum rc key_read_part(const struct run *run, struct bytes name, uint8_t type, struct key *ret_key,
                       struct err *err) NODISCARD;
-enum rc key_write_part(struct ns *ns, struct bytes name, uint8_t type, struct key *ret_key,
+enum rc key_write_part(const struct run *run, struct bytes name, uint8_t type, struct key *ret_key,
                        struct err *err) NODISCARD;
 /* Names the meta rows of keys that will be needed, so that a cold command is parked once. */
 void key_want(struct ns *ns, const struct bytes *name, size_t count);
@@ -68,7 +71,7 @@ enum rc key_create(struct key *key, uint8_t type, struct err *err) NODISCARD;
 /* Turns the key into a fresh, empty object of any type, whatever it was. The deadline is kept in
  * meta.expire_ms: clear it, or not. */
 enum rc key_replace(struct key *key, uint8_t type, struct err *err) NODISCARD;
-/* key_replace() by an object whose rows are there already (aside.h); id NULL: by a fresh one. */
+/* key_replace() by an object whose rows are there already (build.h); id NULL: by a fresh one. */
 enum rc key_adopt(struct key *key, uint8_t type, const uint8_t *id, struct err *err) NODISCARD;
 /* Writes the meta row, or leaves it with kv->held. extra may be borrowed from the store. */
 enum rc key_save(struct key *key, struct bytes extra, struct err *err) NODISCARD;
@@ -94,7 +97,8 @@ enum rc key_extra_copy(const struct key *key, struct bytes *ret_extra, struct er
 struct store_group key_index(const struct ns *ns);
 /* The sweep met the index row of this name and deadline, which is over: buries the key, or puts the
  * row where it belongs. RC_COLD. */
-enum rc key_sweep(struct ns *ns, struct bytes name, uint64_t row_ms, struct err *err) NODISCARD;
+enum rc key_sweep(const struct run *run, struct bytes name, uint64_t row_ms,
+                  struct err *err) NODISCARD;
 
 /* Before a change that none of the functions above sees: of rows alone. */
 static inline enum rc key_may_change(const struct key *key, struct err *err)
@@ -111,6 +115,6 @@ struct store_group key_rows(const struct key *key);
 static inline void key_changed(const struct key *key, enum kv_event kind, const char *event)
 {
     const struct kv *kv = key->ns->kv;
-    if (kv->listening)
-        kv->hooks.changed(kv->hooks.arg, key->ns, key->name, kind, event, key->exists);
+    if (kv->listening && !(key->run->flags & RUN_QUIET))
+        kv->hooks.changed(kv->hooks.arg, key->run, key->name, kind, event, key->exists);
 }

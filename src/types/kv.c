@@ -1,10 +1,12 @@
+// SPDX-License-Identifier: Apache-2.0
+/* kv.c - opens the keyspace and its namespaces, and empties them. */
 #include "types/kv.h"
 
 #include <inttypes.h>
 
 #include "base/codec.h"
 #include "base/mem.h"
-#include "types/aside.h"
+#include "types/build.h"
 #include "types/spaces.h"
 
 #include "base/banned.h"
@@ -13,7 +15,7 @@ void kv_init(struct kv *kv, struct store *store, const struct clock *clock)
 {
     *kv = (struct kv){.store = store,
                       .clock = clock,
-                      .aside_rows_min = ASIDE_ROWS_MIN,
+                      .build_rows_min = BUILD_ROWS_MIN,
                       .string_bytes_max = STRING_BYTES_MAX,
                       .encodings = {.hash_listpack_count = 512,
                                     .hash_listpack_bytes = 64,
@@ -24,7 +26,6 @@ void kv_init(struct kv *kv, struct store *store, const struct clock *clock)
     scan_cursors_init(&kv->cursors, &kv->rand);
     arena_init(&kv->arena);
     buf_init(&kv->row, STORE_VALUE_BYTES_MAX);
-    kv->now_ms = clock_unix_ms(clock);
 }
 
 void kv_done(struct kv *kv)
@@ -45,23 +46,6 @@ void kv_done(struct kv *kv)
     *kv = (struct kv){0};
 }
 
-void kv_begin(struct kv *kv, uint64_t now_ms)
-{
-    kv->now_ms = now_ms;
-    kv->begun_hit_count = kv->hit_count;
-    kv->begun_miss_count = kv->miss_count;
-    if (kv->arena.chunk)
-        arena_clear(&kv->arena);
-    if (UNLIKELY(kv->moved))
-        kv_ns_settle(kv);
-}
-
-void kv_again(struct kv *kv)
-{
-    kv->hit_count = kv->begun_hit_count;
-    kv->miss_count = kv->begun_miss_count;
-}
-
 /* A commit that is taken back leaves its LSN to the next one: the ordinal goes on then. */
 void kv_id_draw(struct kv *kv, uint8_t to[KEY_ID_BYTES])
 {
@@ -73,16 +57,6 @@ void kv_id_draw(struct kv *kv, uint8_t to[KEY_ID_BYTES])
     be64_put(to, lsn);
     be32_put(to + 8, store_incarnation(kv->store));
     be32_put(to + 12, kv->id_ordinal++);
-}
-
-enum rc kv_copy(struct kv *kv, struct bytes bytes, struct bytes *ret_copy, struct err *err)
-{
-    uint8_t *copy = arena_try_alloc(&kv->arena, bytes.len);
-    if (!copy)
-        return err_set(err, RC_NOMEM, "could not allocate %zu bytes for a value", bytes.len);
-    bytes_move(copy, bytes.ptr, bytes.len);
-    *ret_copy = bytes_of(copy, bytes.len);
-    return RC_OK;
 }
 
 /* ---- namespaces ---- */
@@ -251,18 +225,19 @@ int64_t ns_expire_count(const struct ns *ns)
     return store_counter_get(ns->kv->store, ns->expire_count);
 }
 
-enum rc ns_flush_check(const struct ns *ns, struct err *err)
+enum rc ns_flush_check(const struct run *run, struct err *err)
 {
-    const struct land_hooks *land = &ns->kv->land;
-    return ns->landed ? land->flush(land->arg, ns, false, err) : RC_OK;
+    const struct land_hooks *land = &run->kv->land;
+    return run_is_landed(run) ? land->flush(land->arg, run, false, err) : RC_OK;
 }
 
-enum rc ns_flush(struct ns *ns, struct err *err)
+enum rc ns_flush(const struct run *run, struct err *err)
 {
-    struct store *store = ns->kv->store;
-    const struct land_hooks *land = &ns->kv->land;
+    struct ns *ns = run->ns;
+    struct store *store = run->kv->store;
+    const struct land_hooks *land = &run->kv->land;
     const uint32_t prefixes[] = {ns->meta, ns->data, ns->expiry, ns->garbage};
-    enum rc rc = ns_flush_check(ns, err);
+    enum rc rc = ns_flush_check(run, err);
     for (size_t i = 0; rc == RC_OK && i < ARRAY_LEN(prefixes); i++)
         rc = store_prefix_drop(store, prefixes[i], err);
     if (rc == RC_OK)
@@ -271,5 +246,5 @@ enum rc ns_flush(struct ns *ns, struct err *err)
         rc = store_counter_add(store, ns->expire_count, -ns_expire_count(ns), err);
     if (rc == RC_OK && ns->kv->hooks.flushed)
         ns->kv->hooks.flushed(ns->kv->hooks.arg, ns, false);
-    return rc == RC_OK && ns->landed ? land->flushed(land->arg, ns, err) : rc;
+    return rc == RC_OK && run_is_landed(run) ? land->flushed(land->arg, run, err) : rc;
 }

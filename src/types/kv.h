@@ -1,7 +1,7 @@
+// SPDX-License-Identifier: Apache-2.0
 /* kv.h - the keyspace: what all types share, and the namespaces ("databases") in it.
  *
- * kv_begin() is called before a command runs, and again each time it runs again: it fixes the time
- * the command sees and frees its scratch memory.
+ * Whatever touches keys is a run (run.h).
  *
  * Who has to know about changed keys (WATCH, blocked clients, keyspace events, landing) is told
  * through hooks, inside the commit. The commit may still be taken back: a hook collects, and acts
@@ -13,10 +13,12 @@
 
 #include "base/arena.h"
 #include "base/clock.h"
+#include "base/dlist.h"
 #include "base/rand.h"
 #include "store/store.h"
 #include "types/held.h"
 #include "types/meta.h"
+#include "types/run.h"
 #include "types/scan.h"
 
 enum kv_event {
@@ -33,12 +35,18 @@ enum kv_event {
     KV_EVENT_NEW = 1 << 10, /* n: sent beside the event that says how; it has not changed twice */
 };
 
-struct aside;
+struct build;
 struct expire;
 struct ns;
 struct kv_hooks {
-    /* A key has changed (except KV_EVENT_MISS and _NEW). `exists`: it is there after the change. */
-    void (*changed)(void *arg, struct ns *ns, struct bytes key, enum kv_event kind,
+    /* Where the hooks below collect what runs tell; may be NULL. */
+    const struct buf *told;
+    /* A run ends that has told something, from run->told_from on. It has happened if rc is RC_OK or
+     * RC_WAIT. */
+    void (*end)(void *arg, const struct run *run, enum rc rc);
+    /* A key of run->ns has changed (except KV_EVENT_MISS and _NEW). `exists`: it is there after the
+     * change. */
+    void (*changed)(void *arg, const struct run *run, struct bytes key, enum kv_event kind,
                     const char *event, bool exists);
     /* Every key of the namespace is gone; swapped: became another's, or came (SWAPDB). */
     void (*flushed)(void *arg, struct ns *ns, bool swapped);
@@ -51,11 +59,19 @@ struct kv_hooks {
  * the command runs again when that has answered. */
 struct key;
 struct land_rule;
+enum land_need {                     /* what somebody who looks for a key needs of it */
+                 LAND_NEED_ALL,      /* all that there is, wherever it is */
+                 LAND_NEED_TO_READ,  /* a part: it asks for what it misses */
+                 LAND_NEED_TO_WRITE, /* the same, and what it writes replaces a key whose time is
+                                        over */
+                 LAND_NEED_TO_SWEEP, /* nothing: it removes a key whose time is over. RC_WAIT: not
+                                        yet */
+};
+
 struct land_hooks {
-    /* The key's meta row has been looked at. `whole`: the caller needs all of the key; otherwise it
-     * asks for what it misses. May bring a dead key back to life: what is not landed does not
-     * expire. Keys of its own get no rule but a lock. */
-    enum rc (*found)(void *arg, struct key *key, bool whole, struct err *err);
+    /* The key's meta row has been looked at. May bring a dead key back to life: what is not landed
+     * does not expire. Keys of its own get no rule but a lock. */
+    enum rc (*found)(void *arg, struct key *key, enum land_need need, struct err *err);
     /* The field is not here. RC_NOT_FOUND: nor anywhere else. */
     enum rc (*field_missing)(void *arg, const struct key *key, struct bytes field, struct err *err);
     /* Before a field is set or removed. */
@@ -65,19 +81,18 @@ struct land_hooks {
     enum rc (*key_change)(void *arg, const struct key *key, bool removed, bool expired,
                           struct err *err);
     /* Before FLUSHDB; `swapped`: before SWAPDB and NAMESPACE DROP. */
-    enum rc (*flush)(void *arg, const struct ns *ns, bool swapped, struct err *err);
+    enum rc (*flush)(void *arg, const struct run *run, bool swapped, struct err *err);
     /* After FLUSHDB: puts back what is not the client's. */
-    enum rc (*flushed)(void *arg, const struct ns *ns, struct err *err);
+    enum rc (*flushed)(void *arg, const struct run *run, struct err *err);
     void *arg;
 };
 
 /* Keys of a model (partition/) that clients may read and only the model may write: names that begin
- * with the prefix. They are found locked (struct key), unless the model has opened the lock around
- * its own look. They are never landed, whatever pattern a rule has. */
+ * with the prefix. They are found locked (struct key) by every run but the model's own, RUN_OWNER.
+ * They are never landed, whatever pattern a rule has. */
 struct kv_own {
     struct bytes prefix; /* empty: there are none */
     const char *error;   /* what a client that writes one is told */
-    bool open;
 };
 
 /* A database: what SELECT picks. It stays where it is for the life of the kv; SWAPDB and NAMESPACE
@@ -115,8 +130,8 @@ struct kv {
     struct store *store;
     const struct clock *clock;
     struct rand rand;
-    uint64_t now_ms;     /* of the command that runs */
-    struct arena arena;  /* of the command that runs */
+    struct arena arena;  /* of the run */
+    bool is_running;     /* a run has begun and not ended: the next one must wait */
     struct buf row;      /* a row in construction */
     unsigned listening;  /* nonzero: hooks.changed is called; the hooks' owner sets it */
     unsigned miss_event; /* KV_EVENT_MISS when somebody listens for it, KV_EVENT_NEW alike */
@@ -124,9 +139,9 @@ struct kv {
     struct land_hooks land;
     struct kv_own own;
     struct held held;                        /* the meta row of a run of commands on one key */
-    struct aside *asides;                    /* objects that are being built; aside.h */
-    uint64_t aside_rows_min;                 /* from so many rows on; tests make it small */
-    uint64_t aside_count, aside_again_count; /* begun, and those of them that had to begin again */
+    struct dlist builds;                     /* objects that are being built; aside.h */
+    uint64_t build_rows_min;                 /* from so many rows on; tests make it small */
+    uint64_t build_count, build_again_count; /* begun, and those of them that had to begin again */
     uint64_t id_lsn;
     uint32_t id_ordinal;
     struct ns **ns; /* by index; NULL or closed where there is none: see kv_ns() */
@@ -139,9 +154,14 @@ struct kv {
     struct expire *expire; /* the sweep; NULL: none runs */
     struct kv_encodings encodings;
     uint64_t string_bytes_max; /* no string grows beyond; at most STRING_BYTES_MAX */
-    uint64_t hit_count, miss_count, expired_count;
-    uint64_t begun_hit_count, begun_miss_count; /* when the command that runs began */
+    struct run_counts counts;  /* of all runs */
 };
+
+/* Whether keys of the database may have landing rules, for this run. */
+static inline bool run_is_landed(const struct run *run)
+{
+    return run->ns->landed && !(run->flags & RUN_UNGUARDED);
+}
 
 /* Whether the name is one of a model's keys. */
 static inline bool kv_owns(const struct kv *kv, struct bytes name)
@@ -151,14 +171,8 @@ static inline bool kv_owns(const struct kv *kv, struct bytes name)
 
 void kv_init(struct kv *kv, struct store *store, const struct clock *clock);
 void kv_done(struct kv *kv); /* and its namespaces */
-void kv_begin(struct kv *kv, uint64_t now_ms);
-void kv_again(struct kv *kv); /* the command will run again: what it counted does not count */
 /* Inside a commit: an ID that no other object of this store ever has. */
 void kv_id_draw(struct kv *kv, uint8_t to[KEY_ID_BYTES]);
-
-/* Bytes in the command's arena: to outlive the next change. */
-enum rc kv_copy(struct kv *kv, struct bytes bytes, struct bytes *ret_copy,
-                struct err *err) NODISCARD;
 
 /* Outside commits: opens a namespace under an index that is free. KV_NS_NOWHERE: *ret_ns is no
  * database, it is what kv_ns_settle() will put into one. RC_INVALID: a bad name, or one that begins
@@ -174,6 +188,6 @@ struct ns *kv_ns(const struct kv *kv, uint64_t index); /* NULL: none */
 int64_t ns_key_count(const struct ns *ns);             /* exact, dead keys not yet swept included */
 int64_t ns_expire_count(const struct ns *ns);          /* keys with a deadline */
 /* Whether it would be refused, before the first of several is flushed. */
-enum rc ns_flush_check(const struct ns *ns, struct err *err) NODISCARD;
+enum rc ns_flush_check(const struct run *run, struct err *err) NODISCARD;
 /* FLUSHDB: all keys at once; O(1). */
-enum rc ns_flush(struct ns *ns, struct err *err) NODISCARD;
+enum rc ns_flush(const struct run *run, struct err *err) NODISCARD;

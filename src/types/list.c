@@ -1,9 +1,13 @@
+// SPDX-License-Identifier: Apache-2.0
+/* list.c - elements of a list: pushed, popped, found, moved up and down. */
 #include "types/list.h"
 
 #include <inttypes.h>
 
 #include "base/codec.h"
-#include "store/load.h"
+#include "base/mem.h"
+#include "types/renew.h"
+#include "types/rows.h"
 
 #include "base/banned.h"
 
@@ -11,7 +15,6 @@ enum {
     EXTRA_BYTES = 16,
     SUFFIX_BYTES = 9,
     CUT_POINTS_MAX = STORE_DROP_POINT_ROWS_MAX, /* up to this many rows are always deleted singly */
-    WANT_PAGES_MAX = 64,                        /* that one cold walk names at once */
 };
 
 /* ---- rows ---- */
@@ -89,15 +92,15 @@ static enum rc list_decode(struct list *list, struct err *err)
     return RC_OK;
 }
 
-enum rc list_read(struct ns *ns, struct bytes name, struct list *ret_list, struct err *err)
+enum rc list_read(const struct run *run, struct bytes name, struct list *ret_list, struct err *err)
 {
-    enum rc rc = key_read(ns, name, TYPE_LIST, &ret_list->key, err);
+    enum rc rc = key_read(run, name, TYPE_LIST, &ret_list->key, err);
     return rc == RC_OK ? list_decode(ret_list, err) : rc;
 }
 
-enum rc list_write(struct ns *ns, struct bytes name, struct list *ret_list, struct err *err)
+enum rc list_write(const struct run *run, struct bytes name, struct list *ret_list, struct err *err)
 {
-    enum rc rc = key_write(ns, name, TYPE_LIST, &ret_list->key, err);
+    enum rc rc = key_write(run, name, TYPE_LIST, &ret_list->key, err);
     return rc == RC_OK ? list_decode(ret_list, err) : rc;
 }
 
@@ -166,8 +169,8 @@ enum rc list_peek(const struct list *list, enum list_end end, struct bytes *ret_
     return rc;
 }
 
-enum rc list_walk_init(struct list_walk *walk, const struct list *list, uint64_t position,
-                       uint64_t count, bool reverse, struct err *err)
+static enum rc walk_begin(struct list_walk *walk, const struct list *list, uint64_t position,
+                          uint64_t count, bool reverse, bool once, struct err *err)
 {
     ASSERT(position < list_count(list));
     uint8_t suffix[SUFFIX_BYTES];
@@ -176,7 +179,21 @@ enum rc list_walk_init(struct list_walk *walk, const struct list *list, uint64_t
     walk->left = count < left ? count : left;
     walk->reverse = reverse;
     store_walk_init(&walk->rows, store_of(list), key_rows(&list->key), reverse);
+    walk->rows.row_count = once ? 0 : walk->left;
+    walk->rows.once = once;
     return store_walk_seek(&walk->rows, suffix_put(suffix, walk->at), err);
+}
+
+enum rc list_walk_init(struct list_walk *walk, const struct list *list, uint64_t position,
+                       uint64_t count, bool reverse, struct err *err)
+{
+    return walk_begin(walk, list, position, count, reverse, false, err);
+}
+
+enum rc list_walk_init_once(struct list_walk *walk, const struct list *list, uint64_t position,
+                            uint64_t count, struct err *err)
+{
+    return walk_begin(walk, list, position, count, false, true, err);
 }
 
 void list_walk_done(struct list_walk *walk)
@@ -185,18 +202,9 @@ void list_walk_done(struct list_walk *walk)
         store_walk_done(&walk->rows);
 }
 
-/* The store has asked for the page where the walk stands. The numbers tell where the next ones
- * begin, so they are loaded together with it; pages share a row, or a gap would stay between. */
-static void walk_want(const struct list_walk *walk)
+void list_walk_searches(struct list_walk *walk)
 {
-    enum { STEP = LOAD_PAGE_ROWS_MAX - 1 };
-    enum store_want_kind kind = walk->reverse ? STORE_WANT_PAGE_REVERSE : STORE_WANT_PAGE;
-    uint8_t suffix[SUFFIX_BYTES];
-    for (uint64_t ahead = STEP, page = 1; ahead < walk->left && page < WANT_PAGES_MAX;
-         ahead += STEP, page++) {
-        int64_t number = walk->reverse ? walk->at - (int64_t)ahead : walk->at + (int64_t)ahead;
-        store_want(walk->rows.store, walk->rows.group, suffix_put(suffix, number), kind);
-    }
+    walk->rows.row_count = 0;
 }
 
 enum rc list_walk_next(struct list_walk *walk, struct bytes *ret_element, struct err *err)
@@ -205,8 +213,6 @@ enum rc list_walk_next(struct list_walk *walk, struct bytes *ret_element, struct
     if (walk->left == 0)
         return RC_NOT_FOUND;
     enum rc rc = store_walk_next(&walk->rows, &suffix, ret_element, err);
-    if (UNLIKELY(rc == RC_COLD))
-        walk_want(walk);
     if (UNLIKELY(rc == RC_NOT_FOUND || (rc == RC_OK && !suffix_is(suffix, walk->at))))
         return row_missing(walk->at, err);
     if (rc != RC_OK)
@@ -265,6 +271,25 @@ enum rc list_fill(struct key *key, const struct bytes *element, size_t count, st
     ASSERT(key->meta.type == TYPE_LIST);
     ASSERT(key->meta.count == 0);
     enum rc rc = rows_push(&list, LIST_TAIL, element, count, err);
+    *key = list.key;
+    return rc;
+}
+
+enum rc list_build_put(const struct build *build, uint64_t position, struct bytes element,
+                       struct err *err)
+{
+    struct list list = {.key = build->key};
+    return row_put(&list, (int64_t)position, element, err);
+}
+
+enum rc list_build_end(struct build *build, struct key *key, uint64_t count, struct err *err)
+{
+    ASSERT(count > 0);
+    struct list list = {.key = *key, .head = 0, .tail = (int64_t)(count - 1)};
+    enum rc rc = build_adopt(build, &list.key, err);
+    list.key.meta.expire_ms = 0;
+    if (rc == RC_OK)
+        rc = list_save(&list, err);
     *key = list.key;
     return rc;
 }
@@ -352,6 +377,89 @@ enum rc list_trim(struct list *list, uint64_t position, uint64_t count, struct e
     return list_cut(list, position, all_count - position - count, err);
 }
 
+/* ---- built anew ---- */
+
+/* A hole that is made or closed in the middle of millions moves hundreds of thousands of rows. Then
+ * the list is built aside as it will be (renew.h), numbered from 0 on. */
+struct list_edit {
+    bool inserts;      /* an element at `first`; otherwise those that are equal to it go: */
+    int64_t first;     /* numbers in the list as it is */
+    int64_t last;      /* included */
+    uint64_t count;    /* how many go */
+    uint64_t from, to; /* elements read and put, of all pieces */
+};
+
+static bool edit_is_begun(const struct build *build)
+{
+    return build && build->work;
+}
+
+static enum rc edit_begin(const struct list *list, const struct list_edit *edit,
+                          struct build *build, struct err *err)
+{
+    enum rc rc = build_step(build, list->key.run, TYPE_LIST, build_input(0, &list->key), err);
+    if (rc != RC_OK)
+        return rc;
+    build->work = mem_dup(edit, sizeof *edit);
+    build->work_free = mem_free;
+    return RC_WAIT;
+}
+
+/* The next elements, with what the edit makes of them; counted in the edit when they are put. */
+static enum rc edit_piece(const struct list *list, struct bytes element, struct build *build,
+                          struct err *err)
+{
+    CLEANUP(list_walk_done) struct list_walk walk = {0};
+    CLEANUP(buf_done) struct buf rows = {0};
+    struct list_edit edit = *(struct list_edit *)build->work;
+    uint64_t before = edit.from, count = list_count(list);
+    uint8_t suffix[SUFFIX_BYTES];
+    struct bytes other;
+    bool good = true;
+    buf_init(&rows, SIZE_MAX);
+    enum rc rc = before < count ? list_walk_init_once(&walk, list, before, count, err) : RC_OK;
+    while (rc == RC_OK && edit.from < count && edit.from - before < BUILD_PIECE_ROWS &&
+           rows.len < BUILD_PIECE_BYTES) {
+        int64_t number = walk.at;
+        rc = list_walk_next(&walk, &other, err);
+        if (rc != RC_OK)
+            break;
+        edit.from++;
+        if (edit.inserts && number == edit.first)
+            good = good && rows_carry_add(&rows, suffix_put(suffix, (int64_t)edit.to++), element);
+        if (!edit.inserts && number >= edit.first && number <= edit.last &&
+            bytes_eq(other, element))
+            continue;
+        good = good && rows_carry_add(&rows, suffix_put(suffix, (int64_t)edit.to++), other);
+    }
+    if (rc == RC_COLD && edit.from > before)
+        rc = RC_OK; /* the next piece begins with what is cold */
+    if (rc == RC_OK && !good)
+        rc = err_set(err, RC_NOMEM, "could not allocate memory for rows on their way");
+    if (rc == RC_OK)
+        rc = rows_carry_put(&build->key, &rows, err);
+    if (rc != RC_OK)
+        return rc;
+    *(struct list_edit *)build->work = edit;
+    return build_piece_end(build, 0, BYTES(""), edit.from == count, err);
+}
+
+/* RC_OK: the list is the new one, and has to be saved. */
+static enum rc edit_step(struct list *list, struct bytes element, struct build *build,
+                         struct list_edit *ret_edit, struct err *err)
+{
+    enum rc rc = build_step(build, list->key.run, TYPE_LIST, build_input(0, &list->key), err);
+    if (rc != RC_OK)
+        return rc;
+    *ret_edit = *(struct list_edit *)build->work;
+    if (build->phase == BUILD_FILLING)
+        return edit_piece(list, element, build, err);
+    rc = renew_end(build, &list->key, err);
+    list->head = 0;
+    list->tail = (int64_t)ret_edit->to - 1;
+    return rc;
+}
+
 /* ---- the middle ---- */
 
 enum rc list_set(struct list *list, uint64_t position, struct bytes element, struct err *err)
@@ -370,6 +478,7 @@ static enum rc list_find(const struct list *list, struct bytes element, uint64_t
     CLEANUP(list_walk_done) struct list_walk walk;
     struct bytes other;
     enum rc rc = list_walk_init(&walk, list, 0, list_count(list), false, err);
+    list_walk_searches(&walk);
     for (uint64_t position = 0; rc == RC_OK; position++) {
         rc = list_walk_next(&walk, &other, err);
         if (rc == RC_OK && bytes_eq(other, element)) {
@@ -396,16 +505,13 @@ static enum rc rows_shift(struct list *list, uint64_t position, uint64_t count, 
     return rc == RC_NOT_FOUND ? RC_OK : rc;
 }
 
-enum rc list_insert(struct list *list, struct bytes pivot, bool before, struct bytes element,
-                    struct err *err)
+/* The shorter side makes room. */
+static enum rc insert_at(struct list *list, uint64_t position, struct bytes element,
+                         struct err *err)
 {
-    uint64_t position, count = list_count(list);
-    enum rc rc = list_find(list, pivot, &position, err);
-    if (rc != RC_OK)
-        return rc;
-    position += !before; /* where the new one will be */
+    uint64_t count = list_count(list);
     bool at_head = position < count - position;
-    rc = end_grow(list, at_head ? LIST_HEAD : LIST_TAIL, err);
+    enum rc rc = end_grow(list, at_head ? LIST_HEAD : LIST_TAIL, err);
     if (rc != RC_OK)
         return rc;
     if (at_head && position > 0)
@@ -414,6 +520,28 @@ enum rc list_insert(struct list *list, struct bytes pivot, bool before, struct b
         rc = rows_shift(list, count - 1, count - position, true, err);
     if (rc == RC_OK)
         rc = row_put(list, list->head + (int64_t)position, element, err);
+    return rc;
+}
+
+enum rc list_insert(struct list *list, struct bytes pivot, bool before, struct bytes element,
+                    struct build *build, struct err *err)
+{
+    uint64_t position, count = list_count(list);
+    struct list_edit edit = {.inserts = true};
+    enum rc rc;
+    if (edit_is_begun(build)) {
+        rc = edit_step(list, element, build, &edit, err);
+    } else {
+        rc = list_find(list, pivot, &position, err);
+        if (rc != RC_OK)
+            return rc;
+        position += !before; /* where the new one will be */
+        uint64_t moved = position < count - position ? position : count - position;
+        edit.first = list->head + (int64_t)position;
+        if (renew_wanted(build, list->key.run, count, moved))
+            return edit_begin(list, &edit, build, err);
+        rc = insert_at(list, position, element, err);
+    }
     if (rc == RC_OK)
         rc = list_save(list, err);
     if (rc == RC_OK)
@@ -437,6 +565,8 @@ static enum rc matches_find(const struct list *list, enum list_end end, uint64_t
     bool reverse = end == LIST_TAIL;
     uint64_t count = list_count(list);
     enum rc rc = list_walk_init(&walk, list, reverse ? count - 1 : 0, count, reverse, err);
+    if (count_max > 0)
+        list_walk_searches(&walk);
     while (rc == RC_OK && (count_max == 0 || matches->count < count_max)) {
         int64_t number = walk.at;
         rc = list_walk_next(&walk, &other, err);
@@ -475,10 +605,24 @@ static enum rc matches_close(struct list *list, const struct matches *matches, b
     return rc == RC_NOT_FOUND ? RC_OK : rc;
 }
 
+static enum rc edit_remove(struct list *list, struct bytes element, struct build *build,
+                           uint64_t *ret_removed_count, struct err *err)
+{
+    struct list_edit edit;
+    enum rc rc = edit_step(list, element, build, &edit, err);
+    if (rc != RC_OK)
+        return rc;
+    *ret_removed_count = edit.count;
+    changed(list, "lrem");
+    return list_save(list, err);
+}
+
 enum rc list_remove(struct list *list, enum list_end end, uint64_t count, struct bytes element,
-                    uint64_t *ret_removed_count, struct err *err)
+                    struct build *build, uint64_t *ret_removed_count, struct err *err)
 {
     struct matches matches = {.element = element};
+    if (edit_is_begun(build))
+        return edit_remove(list, element, build, ret_removed_count, err);
     enum rc rc = matches_find(list, end, count, &matches, err);
     if (rc != RC_OK)
         return rc;
@@ -486,7 +630,14 @@ enum rc list_remove(struct list *list, enum list_end end, uint64_t count, struct
     if (matches.count == 0)
         return RC_OK;
     bool at_head = matches.last - list->head < list->tail - matches.first;
-    if (matches.count < list_count(list))
+    uint64_t moved = (uint64_t)(at_head ? matches.last - list->head : list->tail - matches.first);
+    bool all = matches.count == list_count(list);
+    if (!all && renew_wanted(build, list->key.run, list_count(list), moved)) {
+        struct list_edit edit = {
+            .first = matches.first, .last = matches.last, .count = matches.count};
+        return edit_begin(list, &edit, build, err);
+    }
+    if (!all)
         rc = matches_close(list, &matches, at_head, err);
     if (rc != RC_OK)
         return rc;

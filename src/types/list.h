@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /* list.h - lists: elements in rows that are numbered without a gap.
  *
  * extra of the meta row, big-endian, signed:
@@ -19,10 +20,11 @@
  * then "del" when it became empty.
  *
  * Ownership: elements that were read are borrowed until the next change or the end of the commit.
- * The list must stay where it is while a walk over it lives. Threads: the executor. */
+ * The list must stay where it is while a walk over it lives.
+ * Threads: the executor. */
 #pragma once
 
-#include "types/key.h"
+#include "types/build.h"
 
 enum list_end { LIST_HEAD, LIST_TAIL };
 
@@ -32,9 +34,9 @@ struct list {
 };
 
 /* As key_read() and key_write() with TYPE_LIST. RC_CORRUPT: the meta row contradicts (1). */
-enum rc list_read(struct ns *ns, struct bytes name, struct list *ret_list,
+enum rc list_read(const struct run *run, struct bytes name, struct list *ret_list,
                   struct err *err) NODISCARD;
-enum rc list_write(struct ns *ns, struct bytes name, struct list *ret_list,
+enum rc list_write(const struct run *run, struct bytes name, struct list *ret_list,
                    struct err *err) NODISCARD;
 /* The list that a key found with KEY_ANY is; copies the key. */
 enum rc list_of(const struct key *key, struct list *ret_list, struct err *err) NODISCARD;
@@ -64,6 +66,11 @@ struct list_walk { /* for list_walk_*() only */
  * be changed behind the walk, not before it. */
 enum rc list_walk_init(struct list_walk *walk, const struct list *list, uint64_t position,
                        uint64_t count, bool reverse, struct err *err) NODISCARD;
+/* For who goes on in other commits: what is cold is loaded a window at a time. */
+enum rc list_walk_init_once(struct list_walk *walk, const struct list *list, uint64_t position,
+                            uint64_t count, struct err *err) NODISCARD;
+/* It may end long before `count`: what is cold is not loaded all at once. */
+void list_walk_searches(struct list_walk *walk);
 void list_walk_done(struct list_walk *walk);
 /* RC_NOT_FOUND after the last. */
 enum rc list_walk_next(struct list_walk *walk, struct bytes *ret_element,
@@ -80,6 +87,11 @@ enum rc list_push(struct list *list, enum list_end end, const struct bytes *elem
 /* Elements of a key that was just made or replaced; saved, without an event. */
 enum rc list_fill(struct key *key, const struct bytes *element, size_t count,
                   struct err *err) NODISCARD;
+/* Elements of a list that is built aside, by position; and it takes the place of the key. */
+enum rc list_build_put(const struct build *build, uint64_t position, struct bytes element,
+                       struct err *err) NODISCARD;
+enum rc list_build_end(struct build *build, struct key *key, uint64_t count,
+                       struct err *err) NODISCARD;
 /* Removes that many (at least one, at most all) without reading them. "lpop" or "rpop". */
 enum rc list_pop(struct list *list, enum list_end end, uint64_t count, struct err *err) NODISCARD;
 /* The element of one end goes to the other, or stays where it is; `element` is what list_peek()
@@ -91,10 +103,12 @@ enum rc list_trim(struct list *list, uint64_t position, uint64_t count, struct e
 /* "lset" */
 enum rc list_set(struct list *list, uint64_t position, struct bytes element,
                  struct err *err) NODISCARD;
-/* Next to the first element equal to the pivot. RC_NOT_FOUND: there is none. "linsert" */
+/* Next to the first element equal to the pivot. RC_NOT_FOUND: there is none. "linsert". Where very
+ * many rows would move the list is built anew, if `aside` is not NULL: RC_WAIT: call it again in
+ * the next commit. */
 enum rc list_insert(struct list *list, struct bytes pivot, bool before, struct bytes element,
-                    struct err *err) NODISCARD;
+                    struct build *build, struct err *err) NODISCARD;
 /* The first `count` equal elements from an end on, all of them if count is 0. "lrem" if there was
- * one. */
+ * one. `aside`: as above. */
 enum rc list_remove(struct list *list, enum list_end end, uint64_t count, struct bytes element,
-                    uint64_t *ret_removed_count, struct err *err) NODISCARD;
+                    struct build *build, uint64_t *ret_removed_count, struct err *err) NODISCARD;

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+/* meta.c - encodes and decodes keys and meta rows. */
 #include "types/meta.h"
 
 #include "base/codec.h"

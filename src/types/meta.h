@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /* meta.h - how keys and meta rows look on disk and in memory; every key encoding is here.
  *
  * Key of a meta row: "kv" ‖ namespace ‖ 'm' ‖ user key.
@@ -20,7 +21,8 @@
  *   ..      0|8   count
  *   ..      ..    extra
  *
- * Ownership: decoded rows borrow the value. Threads: any. */
+ * Ownership: decoded rows borrow the value.
+ * Threads: any. */
 #pragma once
 
 #include "base/buf.h"

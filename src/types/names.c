@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+/* names.c - the map from SELECT's numbers to namespaces, on disk and in memory. */
 #include "types/names.h"
 
 #include <stdio.h>
@@ -114,14 +116,22 @@ enum rc names_register(struct kv *kv, struct bytes name, uint32_t index, struct 
     return rc;
 }
 
-enum rc names_drop(struct ns *ns, struct err *err)
+/* Landing may refuse that the database becomes another one. */
+static enum rc swap_check(const struct run *run, struct ns *ns, struct err *err)
 {
+    const struct land_hooks *land = &run->kv->land;
+    struct run part = run_with(run, ns, 0);
+    return run_is_landed(&part) ? land->flush(land->arg, &part, true, err) : RC_OK;
+}
+
+enum rc names_drop(const struct run *run, struct err *err)
+{
+    struct ns *ns = run->ns;
     if (ns->index < KV_NS_START || is_start_name(ns->name))
         return err_set(err, RC_INVALID, "databases 0 to %d are always there", KV_NS_START - 1);
-    const struct land_hooks *land = &ns->kv->land;
-    enum rc rc = ns->landed ? land->flush(land->arg, ns, true, err) : RC_OK;
+    enum rc rc = swap_check(run, ns, err);
     if (rc == RC_OK)
-        rc = ns_flush(ns, err);
+        rc = ns_flush(run, err);
     if (rc == RC_OK)
         rc = place_set(ns, 0, err);
     if (rc == RC_OK)
@@ -129,16 +139,14 @@ enum rc names_drop(struct ns *ns, struct err *err)
     return rc;
 }
 
-enum rc names_swap(struct ns *one, struct ns *other, struct err *err)
+enum rc names_swap(const struct run *run, struct ns *one, struct ns *other, struct err *err)
 {
     struct kv *kv = one->kv;
-    enum rc rc = RC_OK;
     if (one == other)
-        return rc;
-    if (one->landed)
-        rc = kv->land.flush(kv->land.arg, one, true, err);
-    if (rc == RC_OK && other->landed)
-        rc = kv->land.flush(kv->land.arg, other, true, err);
+        return RC_OK;
+    enum rc rc = swap_check(run, one, err);
+    if (rc == RC_OK)
+        rc = swap_check(run, other, err);
     if (rc == RC_OK)
         rc = place_set(one, (int64_t)other->index + 1, err);
     if (rc == RC_OK)

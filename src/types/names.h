@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /* names.h - which namespace has which index: SELECT's numbers, SWAPDB and NAMESPACE.
  *
  * DB 0 is default.default, 1..15 are default.01 to default.15: they are there from the start.
@@ -18,7 +19,8 @@ enum rc names_open(struct kv *kv, struct err *err) NODISCARD;
 enum rc names_register(struct kv *kv, struct bytes name, uint32_t index, struct err *err) NODISCARD;
 /* Its keys, its name and its index. Nobody may be using it. RC_INVALID: it has been there from the
  * start, or stands where one of these has to. */
-enum rc names_drop(struct ns *ns, struct err *err) NODISCARD;
+enum rc names_drop(const struct run *run, struct err *err) NODISCARD;
 struct ns *names_find(const struct kv *kv, struct bytes name); /* NULL: none */
 /* SWAPDB: who has selected one sees the other's keys from here on. */
-enum rc names_swap(struct ns *one, struct ns *other, struct err *err) NODISCARD;
+enum rc names_swap(const struct run *run, struct ns *one, struct ns *other,
+                   struct err *err) NODISCARD;

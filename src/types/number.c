@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+/* number.c - parses and prints integers and doubles as Redis does. */
 #include "types/number.h"
 
 #include <ctype.h>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /* number.h - numbers as Redis reads and writes them.
  *
  * Threads: any. */

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+/* pack.c - packs rows of the data space for memory. */
 #include "types/pack.h"
 
 #include <math.h>

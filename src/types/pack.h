@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /* pack.h - how the hot tier keeps rows of the data space: without what their suffix says already.
  *
  *   SUFFIX               PACKED           THE VALUE IS

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+/* rows.c - draws rows of a key at random, with and without repetition. */
 #include "types/rows.h"
 
 #include <ctype.h>
@@ -10,15 +12,45 @@ enum {
     NEAR_COUNT_MIN = 16 * 1024, /* groups up to this size are loaded as a whole */
     NEAR_PLACE_MS = 1024,
     NEAR_ROWS = 64, /* of these behind the place, one is taken */
+    NEAR_PART = 8,  /* who wants so much of a group, or more, gets it from all of it */
     PLACE_TRIES = 16,
     PLACE_SHARED_BYTES_MAX = 120,
     PLACE_DRAWN_BYTES = 8,
+    PLACE_IN_ORDER_BYTES = 1 + 8 + 8,
+    SEEN_COUNT_MAX = 16 * 1024, /* more different rows are picked in order */
 };
 
 enum rc rows_need_all(const struct key *key, struct err *err)
 {
     uint64_t rank;
     return store_rank(key->ns->kv->store, key_rows(key), BYTES(""), &rank, err);
+}
+
+bool rows_carry_add(struct buf *rows, struct bytes suffix, struct bytes value)
+{
+    return buf_add_uvarint(rows, suffix.len) && buf_add_bytes(rows, suffix) &&
+           buf_add_uvarint(rows, value.len) && buf_add_bytes(rows, value);
+}
+
+static struct bytes carried_part(const uint8_t **at, const uint8_t *end)
+{
+    uint64_t len;
+    bool is_whole = uvarint_get(at, end, &len);
+    ASSERT(is_whole);
+    struct bytes part = bytes_of(*at, len);
+    *at += len;
+    return part;
+}
+
+enum rc rows_carry_put(const struct key *to, const struct buf *rows, struct err *err)
+{
+    const uint8_t *at = rows->ptr, *end = rows->ptr + rows->len;
+    enum rc rc = RC_OK;
+    while (rc == RC_OK && at < end) {
+        struct bytes suffix = carried_part(&at, end), value = carried_part(&at, end);
+        rc = store_put(to->ns->kv->store, key_rows(to), suffix, value, err);
+    }
+    return rc;
 }
 
 static enum rc count_error(const struct key *key, struct err *err)
@@ -55,15 +87,28 @@ static uint8_t byte_draw(struct rand *rand, uint8_t low, uint8_t high)
     return (uint8_t)rand_below(rand, 256);
 }
 
-/* A suffix between the first and the last; the same one for NEAR_PLACE_MS. */
-static struct bytes place_draw(const struct key *key, struct bytes first, struct bytes last,
+static bool is_near(const struct key *key, uint64_t count)
+{
+    return count < key->meta.count / NEAR_PART && is_large_and_cold(key);
+}
+
+/* Where to look for so many rows: the same for NEAR_PLACE_MS, and longer if it takes longer to load
+ * them. */
+static uint64_t place_seed(const struct key *key, uint64_t count)
+{
+    return be64_get(key->meta.id) ^
+           key->run->now_ms / (NEAR_PLACE_MS * (1 + count / NEAR_COUNT_MIN));
+}
+
+/* A suffix between the first and the last. */
+static struct bytes place_draw(uint64_t seed, struct bytes first, struct bytes last,
                                uint8_t to[PLACE_SHARED_BYTES_MAX + PLACE_DRAWN_BYTES])
 {
     struct rand rand;
     size_t shared = bytes_shared_len(first, last);
     if (shared > PLACE_SHARED_BYTES_MAX)
         return first;
-    rand_init_seed(&rand, be64_get(key->meta.id) ^ key->ns->kv->now_ms / NEAR_PLACE_MS);
+    rand_init_seed(&rand, seed);
     memcpy(to, first.ptr, shared);
     for (int i = 0; i < PLACE_TRIES; i++) {
         size_t len = shared;
@@ -86,17 +131,19 @@ static enum rc end_row(const struct key *key, bool last, struct bytes *ret_suffi
     return rc == RC_NOT_FOUND ? count_error(key, err) : rc;
 }
 
-/* The walk (initialised) goes on from the place. */
-static enum rc near_seek(const struct key *key, struct store_walk *walk, struct err *err)
+/* The walk (initialised) goes on from a place for so many rows. */
+static enum rc near_seek(const struct key *key, uint64_t count, struct store_walk *walk,
+                         struct err *err)
 {
     uint8_t place[PLACE_SHARED_BYTES_MAX + PLACE_DRAWN_BYTES];
     struct bytes first, last;
+    walk->row_count = count;
     enum rc rc_first = end_row(key, false, &first, err);
     enum rc rc = end_row(key, true, &last, err); /* if both are cold, both are asked for */
     if (rc_first != RC_OK)
         rc = rc_first;
     if (rc == RC_OK)
-        rc = store_walk_seek(walk, place_draw(key, first, last, place), err);
+        rc = store_walk_seek(walk, place_draw(place_seed(key, count), first, last, place), err);
     return rc;
 }
 
@@ -107,7 +154,7 @@ static enum rc near_random(const struct key *key, struct bytes *ret_suffix, stru
     struct kv *kv = key->ns->kv;
     struct bytes suffix, value;
     store_walk_init(&walk, kv->store, key_rows(key), false);
-    enum rc rc = near_seek(key, &walk, err);
+    enum rc rc = near_seek(key, 1, &walk, err);
     if (rc == RC_OK)
         rc = store_walk_next(&walk, ret_suffix, ret_value, err);
     if (rc != RC_OK) /* the place is not behind the last row, so there is one */
@@ -138,7 +185,7 @@ static enum rc seen_init(struct rows_pick *pick, struct err *err)
     size_t cap = 16;
     while (cap < 2 * pick->left)
         cap *= 2;
-    pick->seen = arena_try_alloc(&pick->key->ns->kv->arena, cap * sizeof *pick->seen);
+    pick->seen = arena_try_alloc(pick->key->run->arena, cap * sizeof *pick->seen);
     if (!pick->seen)
         return err_set(err, RC_NOMEM, "could not allocate memory to draw %llu rows",
                        (unsigned long long)pick->left);
@@ -170,12 +217,66 @@ static uint64_t number_draw(struct rows_pick *pick)
     return largest;
 }
 
+/* 0 <= number < 1 */
+static double unit_draw(struct rand *rand)
+{
+    return (double)(rand_u64(rand) >> 11) * 0x1p-53;
+}
+
+/* How many rows to pass over so that all choices of `left` rows among those from `number` on have
+ * the same chance (Vitter's method A): one random number and a division a row that is passed. */
+static uint64_t gap_draw(const struct rows_pick *pick)
+{
+    double rest = (double)(pick->key->meta.count - pick->number), left = (double)pick->left;
+    double limit = unit_draw(&pick->key->ns->kv->rand), chance = (rest - left) / rest;
+    uint64_t gap = 0;
+    for (; chance > limit && rest > left; gap++) {
+        rest -= 1;
+        chance *= (rest - left) / rest;
+    }
+    return gap;
+}
+
+/* Of a group that is in memory by its number; otherwise by passing the rows before it, so that the
+ * group passes through memory once. */
+static enum rc in_order_next(struct rows_pick *pick, struct bytes *ret_suffix,
+                             struct bytes *ret_value, struct err *err)
+{
+    const struct key *key = pick->key;
+    enum rc rc = RC_OK;
+    if (!pick->has_gap)
+        pick->gap = gap_draw(pick);
+    pick->has_gap = true;
+    if (store_group_state(key->ns->kv->store, key_rows(key)).complete) {
+        pick->number += pick->gap;
+        pick->gap = 0;
+        rc = row_nth(key, pick->number, ret_suffix, ret_value, err);
+        if (rc == RC_OK)
+            rc = store_walk_seek_behind(&pick->walk, *ret_suffix, err);
+    } else {
+        for (; rc == RC_OK && pick->gap > 0; pick->gap -= rc == RC_OK, pick->number += rc == RC_OK)
+            rc = store_walk_next(&pick->walk, ret_suffix, ret_value, err);
+        if (rc == RC_OK)
+            rc = store_walk_next(&pick->walk, ret_suffix, ret_value, err);
+    }
+    if (rc != RC_OK)
+        return rc == RC_NOT_FOUND ? count_error(key, err) : rc;
+    pick->number++;
+    pick->has_gap = false;
+    return RC_OK;
+}
+
+static void pick_begin(struct rows_pick *pick, const struct key *key, uint64_t count)
+{
+    *pick = (struct rows_pick){.key = key, .left = count};
+    store_walk_init(&pick->walk, key->ns->kv->store, key_rows(key), false);
+    buf_init(&pick->place, STORE_SUFFIX_BYTES_MAX + PLACE_IN_ORDER_BYTES);
+}
+
 enum rc rows_pick_init(struct rows_pick *pick, const struct key *key, uint64_t count,
                        bool different, struct err *err)
 {
-    pick->key = key;
-    pick->left = count;
-    store_walk_init(&pick->walk, key->ns->kv->store, key_rows(key), false);
+    pick_begin(pick, key, count);
     if (!different) {
         pick->kind = PICK_REPEATED;
         return RC_OK;
@@ -183,20 +284,88 @@ enum rc rows_pick_init(struct rows_pick *pick, const struct key *key, uint64_t c
     if (count >= key->meta.count) {
         pick->kind = PICK_ALL;
         pick->left = key->meta.count;
-        return rows_need_all(key, err);
+        pick->walk.once = pick->left > ROWS_WHOLE_MAX;
+        return pick->walk.once ? RC_OK : rows_need_all(key, err);
     }
-    if (is_large_and_cold(key)) {
+    if (is_near(key, count)) {
         pick->kind = PICK_NEAR;
-        return near_seek(key, &pick->walk, err);
+        return near_seek(key, count, &pick->walk, err);
     }
-    pick->kind = PICK_DIFFERENT;
-    return seen_init(pick, err);
+    pick->kind = count > SEEN_COUNT_MAX ? PICK_IN_ORDER : PICK_DIFFERENT;
+    pick->walk.once = pick->kind == PICK_IN_ORDER;
+    if (pick->walk.once)
+        return RC_OK;
+    enum rc rc = rows_need_all(key, err);
+    return rc == RC_OK ? seen_init(pick, err) : rc;
+}
+
+enum rc rows_take_init(struct rows_pick *pick, const struct key *key, uint64_t count,
+                       struct err *err)
+{
+    ASSERT(count <= key->meta.count);
+    pick_begin(pick, key, count);
+    pick->kind = count == 1 ? PICK_REPEATED : PICK_TAKEN;
+    if (count == 1)
+        return RC_OK;
+    if (!is_near(key, count))
+        return rows_need_all(key, err);
+    pick->kind = PICK_NEAR;
+    return near_seek(key, count, &pick->walk, err);
+}
+
+bool rows_pick_can_stop(const struct rows_pick *pick)
+{
+    return pick->kind != PICK_DIFFERENT;
+}
+
+/* kind(1) ‖ PICK_IN_ORDER: number(8) ‖ rows to pass + 1, or 0(8) ‖ the last suffix */
+struct bytes rows_pick_place(struct rows_pick *pick)
+{
+    uint8_t head[PLACE_IN_ORDER_BYTES] = {(uint8_t)pick->kind};
+    bool in_order = pick->kind == PICK_IN_ORDER;
+    be64_put(head + 1, pick->number);
+    be64_put(head + 1 + 8, pick->has_gap ? pick->gap + 1 : 0);
+    buf_cut(&pick->place, 0);
+    bool good = buf_add(&pick->place, head, in_order ? sizeof head : 1);
+    if (good && pick->walk.has_at)
+        good = buf_add_bytes(&pick->place, buf_bytes(&pick->walk.at));
+    return good ? buf_bytes(&pick->place) : (struct bytes){0};
+}
+
+enum rc rows_pick_resume(struct rows_pick *pick, const struct key *key, uint64_t count,
+                         uint64_t done, struct bytes place, struct err *err)
+{
+    pick_begin(pick, key, count);
+    ASSERT(place.len > 0 && place.ptr[0] != PICK_DIFFERENT);
+    pick->kind = place.ptr[0];
+    if (pick->kind == PICK_ALL) {
+        pick->left = key->meta.count;
+        pick->walk.once = pick->left > ROWS_WHOLE_MAX;
+    }
+    ASSERT(done <= pick->left);
+    pick->done = done;
+    pick->left -= done;
+    if (pick->kind == PICK_IN_ORDER) {
+        pick->number = be64_get(place.ptr + 1);
+        pick->gap = be64_get(place.ptr + 1 + 8);
+        pick->has_gap = pick->gap > 0;
+        pick->gap -= pick->has_gap;
+        pick->walk.once = true;
+        if (pick->number == 0)
+            return RC_OK;
+        return store_walk_seek_behind(&pick->walk, bytes_from(place, PLACE_IN_ORDER_BYTES), err);
+    }
+    if ((pick->kind != PICK_ALL && pick->kind != PICK_NEAR) || done == 0)
+        return RC_OK;
+    return store_walk_seek_behind(&pick->walk, bytes_from(place, 1), err);
 }
 
 void rows_pick_done(struct rows_pick *pick)
 {
-    if (pick)
-        store_walk_done(&pick->walk);
+    if (!pick)
+        return;
+    store_walk_done(&pick->walk);
+    buf_done(&pick->place);
 }
 
 uint64_t rows_pick_count(const struct rows_pick *pick)
@@ -229,12 +398,17 @@ enum rc rows_pick_next(struct rows_pick *pick, struct bytes *ret_suffix, struct 
         rc = walk_round(pick, ret_suffix, ret_value, err);
         break;
     case PICK_REPEATED:
+    case PICK_TAKEN:
         rc = rows_random(pick->key, ret_suffix, ret_value, err);
         break;
     case PICK_DIFFERENT:
         rc = row_nth(pick->key, number_draw(pick), ret_suffix, ret_value, err);
         break;
+    case PICK_IN_ORDER:
+        rc = in_order_next(pick, ret_suffix, ret_value, err);
+        break;
     }
-    pick->left--;
+    pick->left -= rc == RC_OK;
+    pick->done += rc == RC_OK;
     return rc;
 }

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+/* scan.c - the table of cursors that clients hold. */
 #include "types/scan.h"
 
 #include <errno.h>

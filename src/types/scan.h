@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /* scan.h - cursors: numbers for the places where scans go on.
  *
  * SCAN, HSCAN, SSCAN and ZSCAN stand at a place (a key, a suffix), but clients carry a number. The

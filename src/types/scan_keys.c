@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+/* scan_keys.c - walks the keys of a namespace, those in memory first, then those in the engine. */
 #include "types/scan_keys.h"
 
 #include <strings.h>
@@ -21,7 +23,7 @@ enum {
 /* ---- one row ---- */
 
 struct visit { /* what a walk is looking for, and what it has found */
-    struct ns *ns;
+    const struct run *run;
     const struct scan_keys *filter; /* NULL: every key that is alive */
     bool cold_only;                 /* a walk over the memory shows the others */
     scan_keys_fn *fn;
@@ -61,7 +63,8 @@ static void row_visit(void *arg, const struct store_scan_row *row)
                             : meta_decode(row->value, &meta, visit->err);
     if (visit->rc != RC_OK)
         return;
-    if (meta.expire_ms != 0 && meta.expire_ms <= visit->ns->kv->now_ms)
+    bool is_dead = meta.expire_ms != 0 && meta.expire_ms <= visit->run->now_ms;
+    if (is_dead && !(visit->filter && visit->filter->takes_dead))
         return;
     if (visit->filter && !filter_passes(visit->filter, row, &meta))
         return;
@@ -71,68 +74,75 @@ static void row_visit(void *arg, const struct store_scan_row *row)
 
 /* ---- SCAN ---- */
 
-static uint64_t hot_position_keep(struct kv *kv, uint64_t table_cursor)
+/* kind ‖ rest ‖ the zero that follows a key that was looked at */
+static enum rc position_put(struct buf *to, uint8_t kind, struct bytes rest, bool behind,
+                            struct err *err)
 {
-    uint8_t position[POSITION_HOT_BYTES] = {POSITION_HOT};
-    be64_put(position + 1, table_cursor);
-    return scan_cursor_keep(kv, bytes_of(position, sizeof position));
-}
-
-/* From the key behind `last` on, which is `last` and a zero; `behind` false: from the first. */
-static enum rc engine_position_keep(struct kv *kv, struct bytes last, bool behind,
-                                    uint64_t *ret_cursor, struct err *err)
-{
-    uint8_t kind = POSITION_ENGINE, zero = 0;
-    buf_cut(&kv->row, 0);
-    if (!buf_add(&kv->row, &kind, 1) || !buf_add_bytes(&kv->row, last) ||
-        !buf_add(&kv->row, &zero, behind ? 1 : 0))
+    buf_cut(to, 0);
+    if (!buf_add(to, &kind, 1) || !buf_add_bytes(to, rest) || !buf_add(to, "", behind ? 1 : 0))
         return err_set(err, RC_NOMEM, "could not allocate memory for a cursor");
-    *ret_cursor = scan_cursor_keep(kv, buf_bytes(&kv->row));
     return RC_OK;
 }
 
 static enum rc hot_step(struct visit *visit, const struct scan_keys *scan, uint64_t table_cursor,
-                        uint64_t *ret_cursor, struct err *err)
+                        struct buf *ret_next, struct err *err)
 {
-    struct ns *ns = visit->ns;
+    struct ns *ns = visit->run->ns;
     uint64_t buckets = BUCKETS_MIN;
+    uint8_t cursor[8];
     if (scan->count > BUCKETS_MIN / BUCKETS_A_KEY)
         buckets = scan->count < UINT32_MAX ? scan->count * BUCKETS_A_KEY : UINT64_MAX;
     do {
         table_cursor = store_scan_hot(ns->kv->store, ns->meta, table_cursor, row_visit, visit);
     } while (table_cursor != 0 && visit->looked_count < scan->count && --buckets > 0);
-    *ret_cursor = 0;
+    be64_put(cursor, table_cursor);
     if (table_cursor != 0)
-        *ret_cursor = hot_position_keep(ns->kv, table_cursor);
-    else if (!store_scan_complete(ns->kv->store, ns->meta))
-        return engine_position_keep(ns->kv, BYTES(""), false, ret_cursor, err);
+        return position_put(ret_next, POSITION_HOT, bytes_of(cursor, sizeof cursor), false, err);
+    if (!store_scan_complete(ns->kv->store, ns->meta))
+        return position_put(ret_next, POSITION_ENGINE, BYTES(""), false, err);
+    buf_cut(ret_next, 0);
     return RC_OK;
 }
 
 static enum rc engine_step(struct visit *visit, const struct scan_keys *scan, struct bytes from,
-                           uint64_t *ret_cursor, struct err *err)
+                           struct buf *ret_next, struct err *err)
 {
-    struct kv *kv = visit->ns->kv;
     struct store_scan_page page = {
-        .prefix = visit->ns->meta,
+        .prefix = visit->run->ns->meta,
         .from = from,
         .look_count_max = scan->count < PAGE_KEYS_MAX ? (uint32_t)scan->count : PAGE_KEYS_MAX,
     };
     bool more;
     struct bytes last;
-    enum rc rc = store_scan_engine(kv->store, &page, row_visit, visit, &more, &last, err);
+    enum rc rc =
+        store_scan_engine(visit->run->ns->kv->store, &page, row_visit, visit, &more, &last, err);
     if (rc != RC_OK)
         return rc;
-    *ret_cursor = 0;
-    return more ? engine_position_keep(kv, last, true, ret_cursor, err) : RC_OK;
+    if (more)
+        return position_put(ret_next, POSITION_ENGINE, last, true, err);
+    buf_cut(ret_next, 0);
+    return RC_OK;
+}
+
+enum rc scan_keys_step(const struct run *run, const struct scan_keys *scan, struct bytes position,
+                       scan_keys_fn *fn, void *arg, struct buf *ret_next, struct err *err)
+{
+    struct visit visit = {.run = run, .filter = scan, .fn = fn, .arg = arg, .err = err};
+    enum rc rc;
+    if (position.len == 0)
+        rc = hot_step(&visit, scan, 0, ret_next, err);
+    else if (position.ptr[0] == POSITION_HOT)
+        rc = hot_step(&visit, scan, be64_get(position.ptr + 1), ret_next, err);
+    else
+        rc = engine_step(&visit, scan, bytes_from(position, 1), ret_next, err);
+    return rc == RC_OK ? visit.rc : rc;
 }
 
 /* Any cursor may be given to any command: one of HSCAN is as unknown as one that was forgotten. */
 static enum rc position_find(struct kv *kv, uint64_t cursor, struct bytes *ret_position,
                              struct err *err)
 {
-    static const uint8_t start[POSITION_HOT_BYTES] = {POSITION_HOT};
-    *ret_position = bytes_of(start, sizeof start);
+    *ret_position = BYTES("");
     if (cursor == 0)
         return RC_OK;
     enum rc rc = scan_cursor_find(kv, cursor, ret_position, err);
@@ -146,19 +156,17 @@ static enum rc position_find(struct kv *kv, uint64_t cursor, struct bytes *ret_p
     return RC_OK;
 }
 
-enum rc scan_keys(struct ns *ns, const struct scan_keys *scan, scan_keys_fn *fn, void *arg,
+enum rc scan_keys(const struct run *run, const struct scan_keys *scan, scan_keys_fn *fn, void *arg,
                   uint64_t *ret_cursor, struct err *err)
 {
-    struct visit visit = {.ns = ns, .filter = scan, .fn = fn, .arg = arg, .err = err};
+    struct kv *kv = run->kv;
     struct bytes position;
-    enum rc rc = position_find(ns->kv, scan->cursor, &position, err);
-    if (rc != RC_OK)
-        return rc;
-    if (position.ptr[0] == POSITION_HOT)
-        rc = hot_step(&visit, scan, be64_get(position.ptr + 1), ret_cursor, err);
-    else
-        rc = engine_step(&visit, scan, bytes_from(position, 1), ret_cursor, err);
-    return rc == RC_OK ? visit.rc : rc;
+    enum rc rc = position_find(kv, scan->cursor, &position, err);
+    if (rc == RC_OK)
+        rc = scan_keys_step(run, scan, position, fn, arg, &kv->row, err);
+    if (rc == RC_OK)
+        *ret_cursor = kv->row.len > 0 ? scan_cursor_keep(kv, buf_bytes(&kv->row)) : 0;
+    return rc;
 }
 
 /* ---- KEYS ---- */
@@ -192,22 +200,22 @@ static enum rc pages_walk(struct ns *ns, struct bytes pattern, store_scan_fn *fn
     return RC_OK;
 }
 
-enum rc scan_keys_all(struct ns *ns, struct bytes pattern, scan_keys_fn *fn, void *arg,
+enum rc scan_keys_all(const struct run *run, struct bytes pattern, scan_keys_fn *fn, void *arg,
                       struct err *err)
 {
     struct scan_keys filter = {.has_pattern = true, .pattern = pattern};
-    struct visit visit = {.ns = ns, .filter = &filter, .fn = fn, .arg = arg, .err = err};
+    struct visit visit = {.run = run, .filter = &filter, .fn = fn, .arg = arg, .err = err};
     /* The pages come one by one, and the command runs again for each: until all are there it does
      * nothing else. */
-    enum rc rc = pages_walk(ns, pattern, NULL, NULL, err);
+    enum rc rc = pages_walk(run->ns, pattern, NULL, NULL, err);
     if (rc != RC_OK)
         return rc;
     uint64_t cursor = 0;
     do {
-        cursor = store_scan_hot(ns->kv->store, ns->meta, cursor, row_visit, &visit);
+        cursor = store_scan_hot(run->kv->store, run->ns->meta, cursor, row_visit, &visit);
     } while (cursor != 0);
     visit.cold_only = true;
-    rc = pages_walk(ns, pattern, row_visit, &visit, err);
+    rc = pages_walk(run->ns, pattern, row_visit, &visit, err);
     return rc == RC_OK ? visit.rc : rc;
 }
 
@@ -232,7 +240,7 @@ static void lot_draw(void *arg, struct bytes name)
 /* From one bucket on until a key was seen; `buckets` at most, 0: all that follow. */
 static void hot_draw(struct visit *visit, uint64_t table_cursor, uint64_t buckets)
 {
-    struct ns *ns = visit->ns;
+    struct ns *ns = visit->run->ns;
     do {
         table_cursor = store_scan_hot(ns->kv->store, ns->meta, table_cursor, row_visit, visit);
     } while (table_cursor != 0 && visit->alive_count == 0 && --buckets != 0);
@@ -240,11 +248,11 @@ static void hot_draw(struct visit *visit, uint64_t table_cursor, uint64_t bucket
 
 static enum rc engine_draw(struct visit *visit, struct err *err)
 {
-    struct kv *kv = visit->ns->kv;
+    struct kv *kv = visit->run->ns->kv;
     CLEANUP(buf_done) struct buf from;
     buf_init(&from, KEY_BYTES_MAX + 1);
     for (bool more = true; more && visit->alive_count == 0;) {
-        struct store_scan_page page = {.prefix = visit->ns->meta,
+        struct store_scan_page page = {.prefix = visit->run->ns->meta,
                                        .from = buf_bytes(&from),
                                        .look_count_max = RANDOM_PAGE_KEYS};
         struct bytes last;
@@ -258,13 +266,13 @@ static enum rc engine_draw(struct visit *visit, struct err *err)
     return RC_OK;
 }
 
-enum rc scan_keys_random(struct ns *ns, scan_keys_fn *fn, void *arg, struct err *err)
+enum rc scan_keys_random(const struct run *run, scan_keys_fn *fn, void *arg, struct err *err)
 {
-    struct kv *kv = ns->kv;
+    struct kv *kv = run->kv;
     struct lot lot = {.kv = kv};
-    struct visit visit = {.ns = ns, .fn = lot_draw, .arg = &lot, .err = err};
+    struct visit visit = {.run = run, .fn = lot_draw, .arg = &lot, .err = err};
     enum rc rc = RC_OK;
-    if (ns_key_count(ns) == 0)
+    if (ns_key_count(run->ns) == 0)
         return RC_OK;
     buf_init(&lot.name, KEY_BYTES_MAX);
     hot_draw(&visit, store_scan_hot_random(kv->store, &kv->rand), RANDOM_BUCKETS);

@@ -1,7 +1,8 @@
+// SPDX-License-Identifier: Apache-2.0
+/* set.c - members of a set: added, removed, moved, popped. */
 #include "types/set.h"
 
 #include "types/number.h"
-#include "types/rows.h"
 
 #include "base/banned.h"
 
@@ -63,11 +64,11 @@ static enum rc tell_and_save(struct key *key, const char *event, struct err *err
     return key_save_or_remove(key, BYTES(""), err);
 }
 
-enum rc set_add(struct ns *ns, struct bytes name, const struct bytes *member, size_t count,
+enum rc set_add(const struct run *run, struct bytes name, const struct bytes *member, size_t count,
                 size_t *ret_added, struct err *err)
 {
     struct key key;
-    enum rc rc = key_write(ns, name, TYPE_SET, &key, err);
+    enum rc rc = key_write(run, name, TYPE_SET, &key, err);
     if (rc == RC_OK && !key.exists)
         rc = key_create(&key, TYPE_SET, err);
     if (rc != RC_OK)
@@ -97,11 +98,11 @@ enum rc set_add(struct ns *ns, struct bytes name, const struct bytes *member, si
     return RC_OK;
 }
 
-enum rc set_remove(struct ns *ns, struct bytes name, const struct bytes *member, size_t count,
-                   size_t *ret_removed, struct err *err)
+enum rc set_remove(const struct run *run, struct bytes name, const struct bytes *member,
+                   size_t count, size_t *ret_removed, struct err *err)
 {
     struct key key;
-    enum rc rc = key_write(ns, name, TYPE_SET, &key, err);
+    enum rc rc = key_write(run, name, TYPE_SET, &key, err);
     if (rc != RC_OK)
         return rc;
     size_t removed = 0;
@@ -132,15 +133,15 @@ enum rc set_remove(struct ns *ns, struct bytes name, const struct bytes *member,
 /* ---- moving ---- */
 
 /* Redis asks about the type of the target only if there is a source. */
-static enum rc move_find(struct ns *ns, struct bytes from, struct bytes to, struct key *ret_from,
-                         struct key *ret_to, struct err *err)
+static enum rc move_find(const struct run *run, struct bytes from, struct bytes to,
+                         struct key *ret_from, struct key *ret_to, struct err *err)
 {
-    enum rc rc = key_write(ns, from, TYPE_SET, ret_from, err);
+    enum rc rc = key_write(run, from, TYPE_SET, ret_from, err);
     if (rc == RC_COLD)
-        key_want(ns, &to, 1);
+        key_want(run->ns, &to, 1);
     if (rc != RC_OK || !ret_from->exists)
         return rc;
-    return key_write(ns, to, TYPE_SET, ret_to, err);
+    return key_write(run, to, TYPE_SET, ret_to, err);
 }
 
 /* RC_OK: `from` has it and ret_has says whether `to` does. */
@@ -175,12 +176,12 @@ static enum rc move_rows(struct key *from, struct key *to, struct bytes member, 
     return rc;
 }
 
-enum rc set_move(struct ns *ns, struct bytes from, struct bytes to, struct bytes member,
+enum rc set_move(const struct run *run, struct bytes from, struct bytes to, struct bytes member,
                  bool *ret_moved, struct err *err)
 {
     struct key source, target;
     bool has;
-    enum rc rc = move_find(ns, from, to, &source, &target, err);
+    enum rc rc = move_find(run, from, to, &source, &target, err);
     if (rc == RC_OK)
         rc = source.exists ? move_check(&source, &target, member, &has, err) : RC_NOT_FOUND;
     if (rc == RC_OK && !bytes_eq(from, to))
@@ -193,14 +194,14 @@ enum rc set_move(struct ns *ns, struct bytes from, struct bytes to, struct bytes
 
 /* ---- popping ---- */
 
-enum rc set_pop(struct key *key, struct bytes *ret_member, struct err *err)
+enum rc set_pop(struct key *key, struct rows_pick *pick, struct bytes *ret_member, struct err *err)
 {
     struct bytes member, value;
     ASSERT(key->meta.count > 0);
-    enum rc rc = rows_random(key, &member, &value, err);
+    enum rc rc = rows_pick_next(pick, &member, &value, err);
     if (rc != RC_OK)
         return rc;
-    uint8_t *copy = arena_try_alloc(&key->ns->kv->arena, member.len);
+    uint8_t *copy = arena_try_alloc(key->run->arena, member.len);
     if (!copy)
         return err_set(err, RC_NOMEM, "could not allocate memory for a member");
     memcpy(copy, member.ptr, member.len);

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /* set.h - sets: a row of the data space for every member, in byte order of the members.
  *
  *   group   the key's (key_rows())
@@ -12,23 +13,24 @@
  * Threads: the executor. */
 #pragma once
 
-#include "types/key.h"
+#include "types/rows.h"
 
 /* RC_NOT_FOUND: no such member, or the key does not exist. */
 enum rc set_has(const struct key *key, struct bytes member, struct err *err) NODISCARD;
 
 /* ret_added, ret_removed (may be NULL): how many were new, or were there. */
-enum rc set_add(struct ns *ns, struct bytes name, const struct bytes *member, size_t count,
+enum rc set_add(const struct run *run, struct bytes name, const struct bytes *member, size_t count,
                 size_t *ret_added, struct err *err) NODISCARD;
-enum rc set_remove(struct ns *ns, struct bytes name, const struct bytes *member, size_t count,
-                   size_t *ret_removed, struct err *err) NODISCARD;
+enum rc set_remove(const struct run *run, struct bytes name, const struct bytes *member,
+                   size_t count, size_t *ret_removed, struct err *err) NODISCARD;
 /* ret_moved: `from` had it. */
-enum rc set_move(struct ns *ns, struct bytes from, struct bytes to, struct bytes member,
+enum rc set_move(const struct run *run, struct bytes from, struct bytes to, struct bytes member,
                  bool *ret_moved, struct err *err) NODISCARD;
 
-/* Takes a random member out of a set that has one; in the command's arena. set_pop_end() saves the
- * key after the last of them. */
-enum rc set_pop(struct key *key, struct bytes *ret_member, struct err *err) NODISCARD;
+/* Takes a random member out of a set, of those that rows_take_init() was told of; in the command's
+ * arena. set_pop_end() saves the key after the last of them. */
+enum rc set_pop(struct key *key, struct rows_pick *pick, struct bytes *ret_member,
+                struct err *err) NODISCARD;
 enum rc set_pop_end(struct key *key, struct err *err) NODISCARD;
 
 /* As OBJECT ENCODING of Redis with its usual settings. Reads few rows; they may be cold. */

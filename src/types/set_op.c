@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+/* set_op.c - merges walks over sets. */
 #include "types/set_op.h"
 
 #include <stdlib.h>
@@ -84,24 +86,24 @@ static enum rc heap_step(struct set_op *op, struct err *err)
 
 /* All keys are looked at, so that all cold ones are asked for, and then the first wrong one counts.
  */
-static enum rc keys_find(struct set_op *op, struct ns *ns, const struct bytes *name, size_t count,
-                         struct err *err)
+static enum rc keys_find(struct set_op *op, const struct run *run, const struct bytes *name,
+                         size_t count, struct err *err)
 {
     bool cold = false;
     enum rc rc = RC_OK;
     for (size_t i = 0; i < count; i++) {
         struct set_input *input = &op->all[op->all_count];
-        enum rc rc_key = key_read(ns, name[i], TYPE_SET, &input->key, rc == RC_OK ? err : NULL);
+        enum rc rc_key = key_read(run, name[i], TYPE_SET, &input->key, rc == RC_OK ? err : NULL);
         cold = cold || rc_key == RC_COLD;
         if (rc == RC_OK && rc_key != RC_COLD)
             rc = rc_key;
         if (rc_key != RC_OK)
             continue;
-        op->inputs = aside_input(op->inputs, &input->key);
+        op->inputs = build_input(op->inputs, &input->key);
         if (input->key.exists) {
             input->probed = false;
             input->ended = false;
-            store_walk_init(&input->walk, ns->kv->store, key_rows(&input->key), false);
+            store_walk_init(&input->walk, run->kv->store, key_rows(&input->key), false);
             op->all_count++;
         } else if (op->kind == SET_INTER || (op->kind == SET_DIFF && i == 0)) {
             op->is_empty = true;
@@ -123,6 +125,7 @@ static enum rc walk_start(struct set_op *op, struct set_input *input, struct err
 {
     if (!op->in_pieces)
         return rows_need_all(&input->key, err);
+    input->walk.once = true;
     if (!op->piece.has_after)
         return RC_OK;
     return store_walk_seek_behind(&input->walk, op->piece.after, err);
@@ -168,16 +171,15 @@ static uint64_t count_max(const struct set_op *op)
     return sum;
 }
 
-/* What is clear from the keys alone. */
-static enum rc op_find(struct set_op *op, struct ns *ns, enum set_op_kind kind,
-                       const struct bytes *name, size_t count, struct err *err)
+enum rc set_op_find(struct set_op *op, const struct run *run, enum set_op_kind kind,
+                    const struct bytes *name, size_t count, struct err *err)
 {
     *op = (struct set_op){.kind = kind};
-    op->all = arena_try_alloc(&ns->kv->arena, count * sizeof *op->all);
-    op->input = arena_try_alloc(&ns->kv->arena, count * sizeof(void *));
+    op->all = arena_try_alloc(run->arena, count * sizeof *op->all);
+    op->input = arena_try_alloc(run->arena, count * sizeof(void *));
     if (!op->all || !op->input)
         return err_set(err, RC_NOMEM, "could not allocate memory for %zu sets", count);
-    enum rc rc = keys_find(op, ns, name, count, err);
+    enum rc rc = keys_find(op, run, name, count, err);
     if (rc != RC_OK || op->is_empty)
         return rc;
     for (size_t i = 0; i < op->all_count; i++)
@@ -189,8 +191,7 @@ static enum rc op_find(struct set_op *op, struct ns *ns, enum set_op_kind kind,
     return RC_OK;
 }
 
-/* And on to the first members. */
-static enum rc op_start(struct set_op *op, const struct aside_piece *piece, struct err *err)
+enum rc set_op_start(struct set_op *op, const struct build_piece *piece, struct err *err)
 {
     op->in_pieces = piece != NULL;
     if (piece)
@@ -201,13 +202,6 @@ static enum rc op_start(struct set_op *op, const struct aside_piece *piece, stru
     ended_leave(op);
     heap_make(op->input, op->count, head_before);
     return RC_OK;
-}
-
-enum rc set_op_init(struct set_op *op, struct ns *ns, enum set_op_kind kind,
-                    const struct bytes *name, size_t count, struct err *err)
-{
-    enum rc rc = op_find(op, ns, kind, name, count, err);
-    return rc == RC_OK ? op_start(op, NULL, err) : rc;
 }
 
 void set_op_done(struct set_op *op)
@@ -372,19 +366,19 @@ static enum rc result_store(struct key *key, const struct result *result, const 
     return rc;
 }
 
-static enum rc store_at_once(struct set_op *op, struct ns *ns, const struct set_store *store,
-                             uint64_t *ret_count, struct err *err)
+static enum rc store_at_once(struct set_op *op, const struct run *run,
+                             const struct set_store *store, uint64_t *ret_count, struct err *err)
 {
     CLEANUP(result_done) struct result result = {0};
     struct key key;
     buf_init(&result.members, STORE_COMMIT_BYTES_MAX);
-    enum rc rc = op_start(op, NULL, err);
+    enum rc rc = set_op_start(op, NULL, err);
     if (rc == RC_OK)
         rc = result_read(op, &result, err);
     if (rc == RC_COLD)
-        key_want(ns, &store->to, 1);
+        key_want(run->ns, &store->to, 1);
     if (rc == RC_OK)
-        rc = key_write(ns, store->to, KEY_ANY, &key, err);
+        rc = key_write(run, store->to, KEY_ANY, &key, err);
     if (rc == RC_OK)
         rc = result_store(&key, &result, store->event, err);
     if (rc == RC_OK)
@@ -392,41 +386,41 @@ static enum rc store_at_once(struct set_op *op, struct ns *ns, const struct set_
     return rc;
 }
 
-static enum rc store_aside(struct set_op *op, struct ns *ns, const struct set_store *store,
-                           struct aside *aside, uint64_t *ret_count, struct err *err)
+static enum rc store_build(struct set_op *op, const struct run *run, const struct set_store *store,
+                           struct build *build, uint64_t *ret_count, struct err *err)
 {
     CLEANUP(result_done) struct result result = {0};
     buf_init(&result.members, STORE_COMMIT_BYTES_MAX);
-    enum rc rc = aside_step(aside, ns, TYPE_SET, op->inputs, err);
+    enum rc rc = build_step(build, run, TYPE_SET, op->inputs, err);
     if (rc != RC_OK)
         return rc;
-    *ret_count = aside->key.meta.count;
-    if (aside->phase == ASIDE_FULL)
-        return aside_store(aside, store->to, KV_EVENT_SET, store->event, err);
-    struct aside_piece piece = aside_piece(aside);
+    *ret_count = build->key.meta.count;
+    if (build->phase == BUILD_FULL)
+        return build_store(build, run, store->to, KV_EVENT_SET, store->event, err);
+    struct build_piece piece = build_piece(build);
     struct bytes at;
-    rc = op_start(op, &piece, err);
+    rc = set_op_start(op, &piece, err);
     if (rc == RC_OK)
         rc = result_read(op, &result, err);
     if (rc == RC_OK)
-        rc = kv_copy(ns->kv, op->decided, &at, err); /* puts come before it is noted */
+        rc = run_copy(run, op->decided, &at, err); /* puts come before it is noted */
     if (rc == RC_OK)
-        rc = result_put(&aside->key, &result, err);
+        rc = result_put(&build->key, &result, err);
     if (rc != RC_OK)
         return rc;
-    return aside_piece_end(aside, result.count, at, result.ended, err);
+    return build_piece_end(build, result.count, at, result.ended, err);
 }
 
-enum rc set_op_store(struct ns *ns, const struct set_store *store, struct aside *aside,
+enum rc set_op_store(const struct run *run, const struct set_store *store, struct build *build,
                      uint64_t *ret_count, struct err *err)
 {
     CLEANUP(set_op_done) struct set_op op;
-    enum rc rc = op_find(&op, ns, store->kind, store->name, store->name_count, err);
+    enum rc rc = set_op_find(&op, run, store->kind, store->name, store->name_count, err);
     if (rc == RC_COLD)
-        key_want(ns, &store->to, 1);
+        key_want(run->ns, &store->to, 1);
     if (rc != RC_OK)
         return rc;
-    if (aside_wanted(aside, ns, op.count_max))
-        return store_aside(&op, ns, store, aside, ret_count, err);
-    return store_at_once(&op, ns, store, ret_count, err);
+    if (build_wanted(build, run, op.count_max))
+        return store_build(&op, run, store, build, ret_count, err);
+    return store_at_once(&op, run, store, ret_count, err);
 }

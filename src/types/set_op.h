@@ -1,6 +1,8 @@
+// SPDX-License-Identifier: Apache-2.0
 /* set_op.h - union, intersection and difference of sets.
  *
- *   rc = set_op_init(&op, ns, SET_UNION, name, count, err);
+ *   rc = set_op_find(&op, run, SET_UNION, name, count, err);
+ *   if (rc == RC_OK) rc = set_op_start(&op, NULL, err);
  *   while (rc == RC_OK && (rc = set_op_next(&op, &member, err)) == RC_OK) ... member ...
  *   set_op_done(&op);
  *
@@ -8,10 +10,10 @@
  * larger than the one it is compared with is asked about each member instead, and may stay cold.
  *
  * Ownership: the op takes memory from the command's arena; the names are borrowed. Members are
- * borrowed from the store: no row may change between init and done. Threads: the executor. */
+ * borrowed from the store: no row may change between start and done. Threads: the executor. */
 #pragma once
 
-#include "types/aside.h"
+#include "types/build.h"
 
 enum set_op_kind {
     SET_UNION,
@@ -30,19 +32,22 @@ struct set_op {   /* for set_op_*() only */
     size_t count;
     bool is_empty;      /* already clear from the keys */
     uint64_t count_max; /* no more members than this */
-    uint64_t inputs;    /* see aside_input() */
+    uint64_t inputs;    /* see build_input() */
     bool in_pieces;     /* only `piece` of the result is wanted, not all */
-    struct aside_piece piece;
+    struct build_piece piece;
     struct bytes decided; /* the last member that is known to be in the result or not */
     size_t decided_count;
     bool walk_cold; /* a set that is walked was cold where it was needed */
 };
 
-/* RC_WRONGTYPE if any of them is no set. The op is to be ended also after an error. */
-enum rc set_op_init(struct set_op *op, struct ns *ns, enum set_op_kind kind,
+/* Finds the keys: count_max and inputs are known then. RC_WRONGTYPE if any of them is no set. The
+ * op is to be ended also after an error. */
+enum rc set_op_find(struct set_op *op, const struct run *run, enum set_op_kind kind,
                     const struct bytes *name, size_t count, struct err *err) NODISCARD;
+/* And goes to the first members. piece: only that part of the result; NULL: all of it. */
+enum rc set_op_start(struct set_op *op, const struct build_piece *piece, struct err *err) NODISCARD;
 void set_op_done(struct set_op *op);
-/* RC_NOT_FOUND: that was all. */
+/* RC_NOT_FOUND: that was all. RC_WAIT: that was the piece; `decided` is where it ends. */
 enum rc set_op_next(struct set_op *op, struct bytes *ret_member, struct err *err) NODISCARD;
 
 struct set_store {
@@ -55,5 +60,5 @@ struct set_store {
 /* Puts the result in the place of the key `to`, whatever that was, or removes it if there is no
  * member. A large one is built aside, if `aside` is not NULL: RC_WAIT: call it again in the next
  * commit. */
-enum rc set_op_store(struct ns *ns, const struct set_store *store, struct aside *aside,
+enum rc set_op_store(const struct run *run, const struct set_store *store, struct build *build,
                      uint64_t *ret_count, struct err *err) NODISCARD;

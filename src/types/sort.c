@@ -1,4 +1,6 @@
-#include "types/sort.h"
+// SPDX-License-Identifier: Apache-2.0
+/* sort.c - SORT in one commit: elements, weights, order. */
+#include "types/sort_int.h"
 
 #include <errno.h>
 #include <math.h>
@@ -48,7 +50,7 @@ static enum rc pattern_name(const struct sort_pattern *pattern, struct bytes ele
     return RC_OK;
 }
 
-enum rc sort_lookup(struct ns *ns, const struct sort_pattern *pattern, struct bytes element,
+enum rc sort_lookup(const struct run *run, const struct sort_pattern *pattern, struct bytes element,
                     struct buf *name, struct bytes *ret_value, struct err *err)
 {
     struct key key;
@@ -62,7 +64,7 @@ enum rc sort_lookup(struct ns *ns, const struct sort_pattern *pattern, struct by
         return RC_NOT_FOUND; /* no key is that long */
     enum rc rc = pattern_name(pattern, element, name, err);
     if (rc == RC_OK)
-        rc = key_read(ns, buf_bytes(name), KEY_ANY, &key, err);
+        rc = key_read(run, buf_bytes(name), KEY_ANY, &key, err);
     if (rc != RC_OK)
         return rc;
     if (pattern->kind == SORT_STRING)
@@ -75,27 +77,16 @@ enum rc sort_lookup(struct ns *ns, const struct sort_pattern *pattern, struct by
 /* ---- gathering ---- */
 
 struct items {
-    struct kv *kv;
+    const struct run *run;
     struct sort_item *item;
     size_t count, cap;
 };
 
-enum rc sort_copy(struct kv *kv, struct bytes bytes, struct bytes *ret_copy, struct err *err)
+static enum rc items_init(struct items *items, const struct run *run, uint64_t cap, struct err *err)
 {
-    uint8_t *copy = arena_try_alloc(&kv->arena, bytes.len);
-    if (!copy)
-        return err_set(err, RC_NOMEM, "could not allocate %zu bytes to sort", bytes.len);
-    if (bytes.len > 0)
-        memcpy(copy, bytes.ptr, bytes.len);
-    *ret_copy = bytes_of(copy, bytes.len);
-    return RC_OK;
-}
-
-static enum rc items_init(struct items *items, struct kv *kv, uint64_t cap, struct err *err)
-{
-    *items = (struct items){.kv = kv};
+    *items = (struct items){.run = run};
     if (cap <= SIZE_MAX / sizeof *items->item)
-        items->item = arena_try_alloc(&kv->arena, (size_t)cap * sizeof *items->item);
+        items->item = arena_try_alloc(run->arena, (size_t)cap * sizeof *items->item);
     if (!items->item)
         return err_set(err, RC_NOMEM, "could not allocate memory to sort");
     items->cap = (size_t)cap;
@@ -108,7 +99,7 @@ static enum rc items_add(struct items *items, struct bytes element, struct err *
         return err_set(err, RC_CORRUPT, "a key has more elements than its count says");
     struct sort_item *item = &items->item[items->count];
     *item = (struct sort_item){.position = items->count};
-    enum rc rc = sort_copy(items->kv, element, &item->element, err);
+    enum rc rc = run_copy(items->run, element, &item->element, err);
     if (rc == RC_OK)
         items->count++;
     return rc;
@@ -143,10 +134,11 @@ static enum rc set_gather(const struct key *key, const struct range *range, stru
 {
     CLEANUP(store_walk_done) struct store_walk walk;
     struct bytes member, value;
-    store_walk_init(&walk, items->kv->store, key_rows(key), false);
+    store_walk_init(&walk, items->run->kv->store, key_rows(key), false);
     enum rc rc = RC_OK;
     if (range->count == key->meta.count)
         rc = rows_need_all(key, err);
+    walk.row_count = range->first + range->count;
     for (uint64_t i = 0; rc == RC_OK && i < range->first + range->count; i++) {
         rc = store_walk_next(&walk, &member, &value, err);
         if (rc == RC_OK && i >= range->first)
@@ -161,6 +153,7 @@ static enum rc zset_gather(const struct key *key, const struct range *range, str
     CLEANUP(zset_walk_done) struct zset_walk walk = {0};
     struct zset_item item;
     enum rc rc = zset_walk_init(&walk, key, zset_span_by_score(), range->reverse, err);
+    zset_walk_expect(&walk, range->first + range->count);
     if (rc == RC_OK)
         rc = zset_walk_skip(&walk, range->first, err);
     for (uint64_t i = 0; rc == RC_OK && i < range->count; i++) {
@@ -174,7 +167,7 @@ static enum rc zset_gather(const struct key *key, const struct range *range, str
 static enum rc gather(const struct key *key, const struct range *range, struct items *items,
                       struct err *err)
 {
-    enum rc rc = items_init(items, key->ns->kv, range->count, err);
+    enum rc rc = items_init(items, key->run, range->count, err);
     if (rc != RC_OK || range->count == 0)
         return rc;
     if (key->meta.type == TYPE_LIST)
@@ -190,8 +183,7 @@ static enum rc gather(const struct key *key, const struct range *range, struct i
 
 /* ---- ordering ---- */
 
-/* What strtod() reads to the end of the C string, as Redis does: nothing at all is 0. */
-static enum rc score_read(struct kv *kv, struct bytes text, double *ret_score, struct err *err)
+enum rc sort__score(const struct run *run, struct bytes text, double *ret_score, struct err *err)
 {
     char few[NUMBER_TEXT_BYTES], *copy = few, *end;
     int64_t integer;
@@ -200,7 +192,7 @@ static enum rc score_read(struct kv *kv, struct bytes text, double *ret_score, s
         return RC_OK;
     }
     if (text.len >= sizeof few)
-        copy = arena_try_alloc(&kv->arena, text.len + 1);
+        copy = arena_try_alloc(run->arena, text.len + 1);
     if (!copy)
         return err_set(err, RC_NOMEM, "could not allocate %zu bytes to sort", text.len + 1);
     if (text.len > 0)
@@ -214,31 +206,31 @@ static enum rc score_read(struct kv *kv, struct bytes text, double *ret_score, s
 }
 
 /* What one item is compared by. RC_NOT_FOUND: there is nothing, it comes as an empty text or 0. */
-static enum rc item_weigh(struct ns *ns, const struct sort_options *options, struct buf *name,
-                          struct sort_item *item, struct err *err)
+static enum rc item_weigh(const struct run *run, const struct sort_options *options,
+                          struct buf *name, struct sort_item *item, struct err *err)
 {
     struct bytes value = item->element;
     enum rc rc = RC_OK;
     if (options->has_by)
-        rc = sort_lookup(ns, &options->by, item->element, name, &value, err);
+        rc = sort_lookup(run, &options->by, item->element, name, &value, err);
     if (rc != RC_OK)
         return rc;
     if (!options->alpha)
-        return score_read(ns->kv, value, &item->score, err);
-    return options->has_by ? sort_copy(ns->kv, value, &item->text, err) : RC_OK;
+        return sort__score(run, value, &item->score, err);
+    return options->has_by ? run_copy(run, value, &item->text, err) : RC_OK;
 }
 
 /* Cold things are asked for together; an element that is no number is an error only when all is
  * known. */
-static enum rc items_weigh(struct ns *ns, const struct sort_options *options, struct items *items,
-                           struct err *err)
+static enum rc items_weigh(const struct run *run, const struct sort_options *options,
+                           struct items *items, struct err *err)
 {
     CLEANUP(buf_done) struct buf name;
     size_t cold_count = 0;
     bool odd = false;
     buf_init(&name, KEY_BYTES_MAX);
     for (size_t i = 0; i < items->count && cold_count < SORT_COLD_MAX; i++) {
-        enum rc rc = item_weigh(ns, options, &name, &items->item[i], err);
+        enum rc rc = item_weigh(run, options, &name, &items->item[i], err);
         cold_count += rc == RC_COLD;
         odd = odd || rc == RC_INVALID;
         if (rc != RC_OK && rc != RC_NOT_FOUND && rc != RC_COLD && rc != RC_INVALID)
@@ -256,7 +248,7 @@ static int texts_cmp(const struct sort_item *a, const struct sort_item *b)
     return bytes_cmp(a->text, b->text);
 }
 
-static int items_cmp(const void *a, const void *b, void *arg)
+int sort__items_cmp(const void *a, const void *b, void *arg)
 {
     const struct sort_options *options = arg;
     const struct sort_item *left = a, *right = b;
@@ -272,7 +264,7 @@ static int items_cmp(const void *a, const void *b, void *arg)
     return options->descending ? -order : order;
 }
 
-static enum rc type_check(const struct key *key, struct err *err)
+enum rc sort__type_check(const struct key *key, struct err *err)
 {
     if (key->exists && key->meta.type != TYPE_LIST && key->meta.type != TYPE_SET &&
         key->meta.type != TYPE_ZSET)
@@ -280,40 +272,47 @@ static enum rc type_check(const struct key *key, struct err *err)
     return RC_OK;
 }
 
-enum rc sort_run(struct ns *ns, struct bytes name, const struct sort_options *options,
+enum rc sort_key_read(const struct run *run, struct bytes name, struct key *ret_key,
+                      struct err *err)
+{
+    enum rc rc = key_read(run, name, KEY_ANY, ret_key, err);
+    return rc == RC_OK ? sort__type_check(ret_key, err) : rc;
+}
+
+struct sort_range sort_range(const struct sort_options *options, uint64_t all_count)
+{
+    struct sort_range range = {.first = options->first < 0 ? 0 : (uint64_t)options->first};
+    range.first = range.first < all_count ? range.first : all_count;
+    range.count = all_count - range.first;
+    if (options->count >= 0 && (uint64_t)options->count < range.count)
+        range.count = (uint64_t)options->count;
+    return range;
+}
+
+enum rc sort_run(const struct key *key, const struct sort_options *options,
                  struct sort_item **ret_item, size_t *ret_count, struct err *err)
 {
     struct sort_options how = *options;
-    struct key key;
     struct items items;
-    enum rc rc = key_read(ns, name, KEY_ANY, &key, err);
-    if (rc == RC_OK)
-        rc = type_check(&key, err);
-    if (rc != RC_OK)
-        return rc;
-    uint64_t all_count = key.exists ? key.meta.count : 0;
-    uint64_t first = how.first < 0 ? 0 : (uint64_t)how.first;
-    first = first < all_count ? first : all_count;
-    uint64_t count = all_count - first;
-    if (how.count >= 0 && (uint64_t)how.count < count)
-        count = (uint64_t)how.count;
+    uint64_t all_count = key->exists ? key->meta.count : 0;
+    struct sort_range wanted = sort_range(&how, all_count);
 
     bool sorted = !how.has_by || how.by.kind != SORT_NOTHING;
-    if (!sorted && how.stored && key.exists && key.meta.type == TYPE_SET) {
+    if (!sorted && how.stored && key->exists && key->meta.type == TYPE_SET) {
         sorted = how.alpha = true;
         how.has_by = false;
     }
-    struct range range = {.first = first, .count = count, .reverse = how.descending};
+    struct range range = {.first = wanted.first, .count = wanted.count, .reverse = how.descending};
     if (sorted)
         range = (struct range){.count = all_count};
-    rc = gather(&key, &range, &items, err);
+    enum rc rc = gather(key, &range, &items, err);
     if (rc == RC_OK && sorted)
-        rc = items_weigh(ns, &how, &items, err);
+        rc = items_weigh(key->run, &how, &items, err);
     if (rc != RC_OK)
         return rc;
     if (sorted)
-        qsort_r(items.item, items.count, sizeof *items.item, items_cmp, &how);
-    *ret_item = items.item + (sorted ? first : 0);
-    *ret_count = (size_t)count;
+        qsort_r(items.item, items.count, sizeof *items.item, sort__items_cmp, &how);
+    *ret_item = items.item + (sorted ? wanted.first : 0);
+    *ret_count = (size_t)wanted.count;
     return RC_OK;
 }

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+/* spaces.c - the list of spaces. */
 #include "types/spaces.h"
 
 #include "types/meta.h"

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /* spaces.h - the spaces of a Terrace directory: one list for the server and for the tools.
  *
  *   NUMBER  NAME    KIND    GROUP KEY               SUFFIX

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+/* string.c - plain and chunked strings: read, set, edited in place. */
 #include "types/string.h"
 
 #include <math.h>
@@ -11,8 +13,7 @@ enum {
     LENGTH_BYTES = 8,
     SUFFIX_BYTES = 4,
     EMBSTR_BYTES_MAX = 44, /* Redis's */
-    WANT_ROWS_MAX = 4,     /* cold chunks are asked for one by one up to here, */
-    WANT_PAGE_CHUNKS = 16, /* then in pages: as many chunks as the store puts into one */
+    WANT_ROWS_MAX = 4,     /* cold chunks are asked for one by one up to here, then as a range */
     /* BITFIELD may begin in the last byte below the limit. */
     LEN_MAX = STRING_BYTES_MAX + STRING_CHUNK_BYTES,
 };
@@ -75,12 +76,15 @@ static enum rc chunk_put(const struct key *key, uint64_t chunk, struct bytes row
 
 static void chunks_want(const struct key *key, uint64_t chunk, uint64_t count)
 {
-    bool pages = count > WANT_ROWS_MAX;
-    uint64_t end = chunk + count;
-    for (; chunk < end; chunk += pages ? WANT_PAGE_CHUNKS : 1) {
+    struct store *store = key->ns->kv->store;
+    for (uint64_t end = chunk + count; chunk < end; chunk++) {
         struct chunk_suffix suffix = suffix_of(chunk);
-        store_want(key->ns->kv->store, key_rows(key), bytes_of(suffix.bytes, sizeof suffix.bytes),
-                   pages ? STORE_WANT_PAGE : STORE_WANT_ROW);
+        struct bytes at = bytes_of(suffix.bytes, sizeof suffix.bytes);
+        if (count > WANT_ROWS_MAX) {
+            store_want_rows(store, key_rows(key), at, count);
+            return;
+        }
+        store_want(store, key_rows(key), at, STORE_WANT_ROW);
     }
 }
 
@@ -148,7 +152,7 @@ enum rc string_get_range(const struct key *key, uint64_t from, uint64_t end,
         *ret_value = run;
         return RC_OK;
     }
-    uint8_t *value = arena_try_alloc(&key->ns->kv->arena, end - from);
+    uint8_t *value = arena_try_alloc(key->run->arena, end - from);
     if (!value)
         return err_set(err, RC_NOMEM, "could not allocate %zu bytes for a value",
                        (size_t)(end - from));
@@ -191,17 +195,25 @@ const char *string_encoding(const struct key *key)
 /* ---- a new value ---- */
 
 /* Rows that would hold nothing but zeros are left out. */
+static enum rc chunks_put(const struct key *key, uint64_t first, struct bytes part, struct err *err)
+{
+    enum rc rc = RC_OK;
+    for (uint64_t chunk = 0; rc == RC_OK && chunk < chunk_count(part.len); chunk++) {
+        struct bytes row =
+            bytes_of(part.ptr + chunk * STRING_CHUNK_BYTES, chunk_len(part.len, chunk));
+        if (memcmp(row.ptr, zeros, row.len) != 0)
+            rc = chunk_put(key, first + chunk, row, err);
+    }
+    return rc;
+}
+
 static enum rc chunks_set(struct key *key, struct bytes value, uint64_t expire_ms, struct err *err)
 {
     if (value.len > STRING_BYTES_MAX)
         return err_set(err, RC_INVALID, STRING_TOO_LONG);
     enum rc rc = key_replace(key, TYPE_STRING_CHUNKED, err);
-    for (uint64_t chunk = 0; rc == RC_OK && chunk < chunk_count(value.len); chunk++) {
-        struct bytes row =
-            bytes_of(value.ptr + chunk * STRING_CHUNK_BYTES, chunk_len(value.len, chunk));
-        if (memcmp(row.ptr, zeros, row.len) != 0)
-            rc = chunk_put(key, chunk, row, err);
-    }
+    if (rc == RC_OK)
+        rc = chunks_put(key, 0, value, err);
     if (rc != RC_OK)
         return rc;
     key->meta.expire_ms = expire_ms;
@@ -212,7 +224,7 @@ enum rc string_set(struct key *key, struct bytes value, uint64_t expire_ms, stru
 {
     if (expire_ms == STRING_KEEP_DEADLINE)
         expire_ms = key->exists ? key->meta.expire_ms : 0;
-    else if (UNLIKELY(expire_ms != 0 && expire_ms <= key->ns->kv->now_ms))
+    else if (UNLIKELY(expire_ms != 0 && expire_ms <= key->run->now_ms))
         return key_remove(key, err);
     if (UNLIKELY(value.len > STRING_PLAIN_BYTES_MAX))
         return chunks_set(key, value, expire_ms, err);
@@ -254,7 +266,7 @@ enum rc string_add_float(struct key *key, long double delta, struct bytes *ret_t
     value += delta;
     if (isnan(value) || isinf(value))
         return err_set(err, RC_INVALID, "increment would produce NaN or Infinity");
-    char *text = arena_alloc(&key->ns->kv->arena, NUMBER_LONG_DOUBLE_BYTES);
+    char *text = arena_alloc(key->run->arena, NUMBER_LONG_DOUBLE_BYTES);
     *ret_text = bytes_of(text, number_long_double_text(text, value));
     return string_set(key, *ret_text, STRING_KEEP_DEADLINE, err);
 }
@@ -385,4 +397,67 @@ enum rc string_write(struct key *key, uint64_t at, struct bytes part, struct err
         part = bytes_from(part, len);
     }
     return rc == RC_OK ? string_edit_end(&edit, err) : rc;
+}
+
+/* ---- built aside ---- */
+
+uint64_t string_cost_rows(uint64_t len)
+{
+    enum { COST_BYTES = 1024 }; /* as much as a small row */
+    return len / COST_BYTES;
+}
+
+enum rc string_build_put(const struct build *build, uint64_t at, struct bytes part, struct err *err)
+{
+    ASSERT(at % STRING_CHUNK_BYTES == 0);
+    return chunks_put(&build->key, at / STRING_CHUNK_BYTES, part, err);
+}
+
+enum rc string_build_end(struct build *build, struct key *key, uint64_t len, uint64_t expire_ms,
+                         struct err *err)
+{
+    ASSERT(len > STRING_PLAIN_BYTES_MAX);
+    enum rc rc = build_adopt(build, key, err);
+    if (rc != RC_OK)
+        return rc;
+    key->meta.expire_ms = expire_ms;
+    return length_save(key, len, err);
+}
+
+static enum rc value_piece(struct bytes value, struct build *build, struct err *err)
+{
+    struct build_piece piece = build_piece(build);
+    uint64_t from = piece.has_after ? be64_get(piece.after.ptr) : 0;
+    uint64_t end = value.len - from > piece.bytes_max ? from + piece.bytes_max : value.len;
+    uint8_t at[sizeof end];
+    enum rc rc = string_build_put(build, from, bytes_of(value.ptr + from, end - from), err);
+    if (rc != RC_OK)
+        return rc;
+    be64_put(at, end);
+    return build_piece_end(build, 0, bytes_of(at, sizeof at), end == value.len, err);
+}
+
+enum rc string_set_build(struct key *key, struct bytes value, uint64_t expire_ms,
+                         struct build *build, struct err *err)
+{
+    uint64_t kept_ms = key->exists ? key->meta.expire_ms : 0;
+    bool is_over = expire_ms != 0 && expire_ms <= key->run->now_ms;
+    if (is_over || value.len <= STRING_PLAIN_BYTES_MAX || value.len > STRING_BYTES_MAX ||
+        !build_wanted(build, key->run, string_cost_rows(value.len)))
+        return string_set(key, value, expire_ms, err);
+    enum rc rc = build_step(build, key->run, TYPE_STRING_CHUNKED, 0, err);
+    if (rc != RC_OK)
+        return rc;
+    if (build->phase == BUILD_FILLING)
+        return value_piece(value, build, err);
+    return string_build_end(build, key, value.len,
+                            expire_ms == STRING_KEEP_DEADLINE ? kept_ms : expire_ms, err);
+}
+
+void string_want_window(const struct key *key, uint64_t at)
+{
+    struct chunk_suffix suffix = suffix_of(at / STRING_CHUNK_BYTES);
+    if (key->exists && key->meta.type == TYPE_STRING_CHUNKED)
+        store_want(key->ns->kv->store, key_rows(key), bytes_of(suffix.bytes, sizeof suffix.bytes),
+                   STORE_WANT_WINDOW);
 }

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /* string.h - strings: a value in the meta row of its key, or in rows of 4 KiB when it is longer.
  *
  *   type 'r'  at most 4 KiB: meta.extra is the value.
@@ -16,10 +17,11 @@
  * an empty string. After a change the key has to be found again before it is read.
  *
  * Ownership: bytes that were read are borrowed from the store until its next change, or from the
- * arena of the command. Threads: the executor. */
+ * arena of the command.
+ * Threads: the executor. */
 #pragma once
 
-#include "types/key.h"
+#include "types/build.h"
 
 enum {
     STRING_CHUNK_BYTES = 4096,
@@ -88,3 +90,19 @@ enum rc string_edit_at(struct string_edit *edit, uint64_t at, uint8_t **ret_byte
 /* After RC_COLD: these bytes will be needed as well. */
 void string_edit_want(const struct string_edit *edit, uint64_t from, uint64_t end);
 enum rc string_edit_end(struct string_edit *edit, struct err *err) NODISCARD;
+
+/* ---- strings that are built aside (build.h) ---- */
+
+/* What so many bytes cost, in rows of other types: a chunk is a large row. */
+uint64_t string_cost_rows(uint64_t len);
+/* Bytes from `at` on, a multiple of STRING_CHUNK_BYTES, of an object that nobody sees yet. */
+enum rc string_build_put(const struct build *build, uint64_t at, struct bytes part,
+                         struct err *err) NODISCARD;
+/* It takes the place of the key. */
+enum rc string_build_end(struct build *build, struct key *key, uint64_t len, uint64_t expire_ms,
+                         struct err *err) NODISCARD;
+/* string_set(), in many commits if the value is large: RC_WAIT before the last. */
+enum rc string_set_build(struct key *key, struct bytes value, uint64_t expire_ms,
+                         struct build *build, struct err *err) NODISCARD;
+/* After RC_COLD: bytes from here on will be read once, in many commits. */
+void string_want_window(const struct key *key, uint64_t at);

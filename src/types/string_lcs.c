@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+/* string_lcs.c - the table of the longest common subsequence. */
 #include "types/string_lcs.h"
 
 #include "types/string.h"

@@ -1,6 +1,8 @@
+// SPDX-License-Identifier: Apache-2.0
 /* string_lcs.h - the longest common subsequence of two strings.
  *
- * Ownership: the strings are borrowed, the table is the arena's. Threads: the executor. */
+ * Ownership: the strings are borrowed, the table is the arena's.
+ * Threads: the executor. */
 #pragma once
 
 #include "base/arena.h"

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+/* zset.c - members and scores: added, removed, ranked, saved. */
 #include "types/zset_int.h"
 
 #include <math.h>
@@ -200,13 +202,13 @@ enum rc zset_rank(const struct key *key, struct bytes member, bool reverse, uint
 
 /* ---- all of it ---- */
 
-enum rc zset_items_add(struct kv *kv, struct zset_items *items, struct zset_item item,
+enum rc zset_items_add(const struct run *run, struct zset_items *items, struct zset_item item,
                        struct err *err)
 {
     enum { FIRST_CAP = 16 };
     if (items->count == items->cap) {
         size_t cap = items->cap ? items->cap * 2 : FIRST_CAP;
-        struct zset_item *grown = arena_try_alloc(&kv->arena, cap * sizeof *grown);
+        struct zset_item *grown = arena_try_alloc(run->arena, cap * sizeof *grown);
         if (!grown)
             return err_set(err, RC_NOMEM, "could not allocate memory for %zu elements", cap);
         if (items->count > 0)
@@ -214,7 +216,7 @@ enum rc zset_items_add(struct kv *kv, struct zset_items *items, struct zset_item
         items->item = grown;
         items->cap = cap;
     }
-    enum rc rc = kv_copy(kv, item.member, &item.member, err);
+    enum rc rc = run_copy(run, item.member, &item.member, err);
     if (rc == RC_OK)
         items->item[items->count++] = item;
     return rc;

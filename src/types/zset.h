@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /* zset.h - sorted sets: members with a score each, found by member and in order of their scores.
  *
  * Two rows a member in the group of the key:
@@ -12,8 +13,8 @@
  * its last rows go with it.
  *
  * Elements of every kind of range are an interval of rows, a zset_span, that a zset_walk reads from
- * either end. Walks of up to ZSET_WALK_MAX elements load the pages they touch, longer ones the
- * whole group.
+ * either end. What is cold is loaded as the walk comes to it. A rank further than ZSET_WALK_MAX
+ * from both ends needs the whole group.
  *
  * Ownership: members are borrowed until the next change or the next call of this file.
  * Threads: the executor. */
@@ -35,7 +36,7 @@ struct zset_items { /* in the arena of the command that runs; starts as {0} */
     size_t count, cap;
 };
 /* Copies the member. */
-enum rc zset_items_add(struct kv *kv, struct zset_items *items, struct zset_item item,
+enum rc zset_items_add(const struct run *run, struct zset_items *items, struct zset_item item,
                        struct err *err) NODISCARD;
 /* Order of score, then of member; for qsort(). */
 int zset_item_cmp(const void *a, const void *b);
@@ -105,9 +106,9 @@ struct zset_lex {
 struct zset_span zset_span_by_score(void);  /* all, in order of scores */
 struct zset_span zset_span_by_member(void); /* all, in order of members */
 /* In order of members, from behind this one on. */
-enum rc zset_span_after(struct kv *kv, struct bytes member, struct zset_span *ret_span,
+enum rc zset_span_after(const struct run *run, struct bytes member, struct zset_span *ret_span,
                         struct err *err) NODISCARD;
-enum rc zset_span_scores(struct kv *kv, const struct zset_scores *scores,
+enum rc zset_span_scores(const struct run *run, const struct zset_scores *scores,
                          struct zset_span *ret_span, struct err *err) NODISCARD;
 /* Means something where all scores are equal, as in Redis; `reverse` matters only where they are
  * not. */
@@ -126,13 +127,14 @@ struct zset_walk {
     struct store_walk rows;
     const struct key *key;
     struct zset_span span;
-    uint64_t step_count;
     bool ended;
 };
 /* The key and the span are borrowed for the walk's life. zset_walk_done() also after an error. */
 enum rc zset_walk_init(struct zset_walk *walk, const struct key *key, struct zset_span span,
                        bool reverse, struct err *err) NODISCARD;
 void zset_walk_done(struct zset_walk *walk);
+/* So many elements will be read, if there are as many: what is cold of them is loaded in one go. */
+void zset_walk_expect(struct zset_walk *walk, uint64_t count);
 /* RC_NOT_FOUND at the end. */
 enum rc zset_walk_next(struct zset_walk *walk, struct zset_item *ret_item,
                        struct err *err) NODISCARD;

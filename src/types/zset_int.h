@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /* zset_int.h - the rows of sorted sets; for zset*.c only. */
 #pragma once
 

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+/* zset_op.c - merges walks over sorted sets, or looks members up one by one. */
 #include "types/zset_op.h"
 
 #include <math.h>
@@ -31,10 +33,10 @@ static int source_cmp_count(const void *a, const void *b)
 }
 
 /* The sources, the smallest first. */
-static enum rc sources_sort(struct kv *kv, struct zset_source *source, size_t count,
+static enum rc sources_sort(const struct run *run, struct zset_source *source, size_t count,
                             struct zset_source ***ret_sorted, struct err *err)
 {
-    struct zset_source **sorted = arena_try_alloc(&kv->arena, count * sizeof(*sorted));
+    struct zset_source **sorted = arena_try_alloc(run->arena, count * sizeof(*sorted));
     if (!sorted)
         return err_set(err, RC_NOMEM, "could not allocate memory for %zu keys", count);
     for (size_t i = 0; i < count; i++)
@@ -68,7 +70,7 @@ struct source_walk { /* in order of members */
 
 /* piece NULL: all of it. */
 static enum rc source_walk_init(struct source_walk *walk, const struct zset_source *source,
-                                const struct aside_piece *piece, struct err *err)
+                                const struct build_piece *piece, struct err *err)
 {
     const struct key *key = &source->key;
     struct kv *kv = key->ns->kv;
@@ -78,11 +80,13 @@ static enum rc source_walk_init(struct source_walk *walk, const struct zset_sour
     walk->is_zset = key->meta.type == TYPE_ZSET;
     if (walk->is_zset) {
         if (has_after)
-            rc = zset_span_after(kv, piece->after, &span, err);
+            rc = zset_span_after(key->run, piece->after, &span, err);
         enum rc init_rc = zset_walk_init(&walk->zset, key, span, false, err);
+        walk->zset.rows.once = piece != NULL;
         return rc == RC_OK ? init_rc : rc;
     }
     store_walk_init(&walk->set, kv->store, key_rows(key), false);
+    walk->set.once = piece != NULL;
     return has_after ? store_walk_seek_behind(&walk->set, piece->after, err) : RC_OK;
 }
 
@@ -160,12 +164,13 @@ static enum rc union_step(struct union_source *source, struct err *err)
 }
 
 /* To the first members; all that are cold are asked for. */
-static enum rc union_init(struct zset_union *all, struct kv *kv, struct zset_source **sorted,
-                          size_t count, const struct aside_piece *piece, struct err *err)
+static enum rc union_init(struct zset_union *all, const struct run *run,
+                          struct zset_source **sorted, size_t count,
+                          const struct build_piece *piece, struct err *err)
 {
     bool cold = false;
-    *all = (struct zset_union){.all = arena_try_alloc(&kv->arena, count * sizeof *all->all),
-                               .heap = arena_try_alloc(&kv->arena, count * sizeof(void *))};
+    *all = (struct zset_union){.all = arena_try_alloc(run->arena, count * sizeof *all->all),
+                               .heap = arena_try_alloc(run->arena, count * sizeof(void *))};
     if (!all->all || !all->heap)
         return err_set(err, RC_NOMEM, "could not allocate memory for %zu keys", count);
     for (size_t i = 0; i < count; i++) {
@@ -222,19 +227,19 @@ static enum rc union_next(struct zset_union *all, enum zset_aggregate how,
 }
 
 /* piece NULL: all of it, and all of every source has to be in memory. */
-static enum rc union_run(struct kv *kv, struct zset_source **sorted, size_t count,
-                         enum zset_aggregate how, struct aside_piece *piece,
+static enum rc union_run(const struct run *run, struct zset_source **sorted, size_t count,
+                         enum zset_aggregate how, struct build_piece *piece,
                          struct zset_items *items, struct err *err)
 {
     CLEANUP(union_done) struct zset_union all;
     struct zset_item item;
     size_t bytes = 0;
-    enum rc rc = union_init(&all, kv, sorted, count, piece, err);
+    enum rc rc = union_init(&all, run, sorted, count, piece, err);
     while (rc == RC_OK &&
            !(piece && (items->count >= piece->count_max || bytes >= piece->bytes_max))) {
         rc = union_next(&all, how, &item, err);
         if (rc == RC_OK)
-            rc = zset_items_add(kv, items, item, err);
+            rc = zset_items_add(run, items, item, err);
         bytes += rc == RC_OK ? item.member.len : 0;
     }
     if (piece)
@@ -262,7 +267,7 @@ struct search {
     struct zset_source *lead;
     struct zset_source **other;
     size_t other_count;
-    struct aside_piece *piece; /* NULL: all */
+    struct build_piece *piece; /* NULL: all */
     size_t decided_count, bytes;
     struct bytes at;   /* the last member that was decided; in the arena */
     size_t cold_count; /* answers that were cold: looked for again when the command runs again */
@@ -298,9 +303,9 @@ static void search_cold(struct search *search, const struct zset_source *other, 
         return;
     search->cold_count = COLD_ROWS_MAX; /* no need to look further */
     if (other->key.meta.type == TYPE_SET)
-        store_want(store, key_rows(&other->key), member, STORE_WANT_PAGE);
+        store_want(store, key_rows(&other->key), member, STORE_WANT_WINDOW);
     else if (zset__suffix(other->key.ns->kv, member, &suffix, &ignored) == RC_OK)
-        store_want(store, key_rows(&other->key), zset__member_suffix(suffix), STORE_WANT_PAGE);
+        store_want(store, key_rows(&other->key), zset__member_suffix(suffix), STORE_WANT_WINDOW);
 }
 
 /* RC_NOT_FOUND: not in the result. */
@@ -332,13 +337,13 @@ static enum rc search_one(struct search *search, struct zset_item *item, struct 
 
 static bool search_is_full(const struct search *search)
 {
-    const struct aside_piece *piece = search->piece;
+    const struct build_piece *piece = search->piece;
     return piece &&
            (search->decided_count >= piece->count_max || search->bytes >= piece->bytes_max);
 }
 
 /* RC_NOT_FOUND: that was all. */
-static enum rc search_run(struct kv *kv, struct search *search, struct zset_items *items,
+static enum rc search_run(const struct run *run, struct search *search, struct zset_items *items,
                           struct err *err)
 {
     CLEANUP(source_walk_done) struct source_walk walk;
@@ -356,7 +361,7 @@ static enum rc search_run(struct kv *kv, struct search *search, struct zset_item
             search->decided_count++;
         }
         if (rc == RC_OK && (!search->piece || search->cold_count == 0))
-            rc = zset_items_add(kv, items, item, err);
+            rc = zset_items_add(run, items, item, err);
         else if (rc == RC_NOT_FOUND)
             rc = RC_OK;
         if (count_max > 0 && items->count >= count_max)
@@ -368,19 +373,19 @@ static enum rc search_run(struct kv *kv, struct search *search, struct zset_item
 }
 
 /* The walk's members are borrowed: where it stopped is copied. */
-static enum rc search_piece(struct kv *kv, struct search *search, struct zset_items *items,
+static enum rc search_piece(const struct run *run, struct search *search, struct zset_items *items,
                             struct bytes *ret_at, struct err *err)
 {
-    enum rc rc = search_run(kv, search, items, err);
+    enum rc rc = search_run(run, search, items, err);
     search->piece->ended = rc == RC_NOT_FOUND;
     if (rc == RC_NOT_FOUND || (rc == RC_COLD && search->decided_count > 0))
         rc = RC_OK;
-    return rc == RC_OK ? kv_copy(kv, search->at, ret_at, err) : rc;
+    return rc == RC_OK ? run_copy(run, search->at, ret_at, err) : rc;
 }
 
 static void search_init(struct search *search, struct zset_source *source,
                         struct zset_source **sorted, size_t count,
-                        const struct zset_op_options *options, struct aside_piece *piece)
+                        const struct zset_op_options *options, struct build_piece *piece)
 {
     *search = (struct search){.options = options,
                               .lead = sorted[0],
@@ -394,7 +399,7 @@ static void search_init(struct search *search, struct zset_source *source,
         sorted[i] = &source[i];
 }
 
-enum rc zset_combine(struct kv *kv, struct zset_source *source, size_t count,
+enum rc zset_combine(const struct run *run, struct zset_source *source, size_t count,
                      const struct zset_op_options *options, struct zset_items *ret_items,
                      struct err *err)
 {
@@ -402,12 +407,12 @@ enum rc zset_combine(struct kv *kv, struct zset_source *source, size_t count,
     struct search search;
     *ret_items = (struct zset_items){0};
     ASSERT(count > 0);
-    enum rc rc = sources_sort(kv, source, count, &sorted, err);
+    enum rc rc = sources_sort(run, source, count, &sorted, err);
     if (rc != RC_OK)
         return rc;
     if (options->op == ZSET_UNION) {
         rc = union_load(sorted, count, err);
-        return rc == RC_OK ? union_run(kv, sorted, count, options->aggregate, NULL, ret_items, err)
+        return rc == RC_OK ? union_run(run, sorted, count, options->aggregate, NULL, ret_items, err)
                            : rc;
     }
     search_init(&search, source, sorted, count, options, NULL);
@@ -415,12 +420,12 @@ enum rc zset_combine(struct kv *kv, struct zset_source *source, size_t count,
         return RC_OK;
     rc = search_load(&search, err);
     if (rc == RC_OK)
-        rc = search_run(kv, &search, ret_items, err);
+        rc = search_run(run, &search, ret_items, err);
     return rc == RC_NOT_FOUND ? RC_OK : rc;
 }
 
-enum rc zset_combine_piece(struct kv *kv, struct zset_source *source, size_t count,
-                           const struct zset_op_options *options, struct aside_piece *piece,
+enum rc zset_combine_piece(const struct run *run, struct zset_source *source, size_t count,
+                           const struct zset_op_options *options, struct build_piece *piece,
                            struct zset_items *ret_items, struct bytes *ret_at, struct err *err)
 {
     struct zset_source **sorted;
@@ -428,18 +433,18 @@ enum rc zset_combine_piece(struct kv *kv, struct zset_source *source, size_t cou
     *ret_items = (struct zset_items){0};
     *ret_at = (struct bytes){0};
     ASSERT(count > 0);
-    enum rc rc = sources_sort(kv, source, count, &sorted, err);
+    enum rc rc = sources_sort(run, source, count, &sorted, err);
     if (rc != RC_OK)
         return rc;
     if (options->op == ZSET_UNION) {
-        rc = union_run(kv, sorted, count, options->aggregate, piece, ret_items, err);
+        rc = union_run(run, sorted, count, options->aggregate, piece, ret_items, err);
         if (rc == RC_OK && ret_items->count > 0)
             *ret_at = ret_items->item[ret_items->count - 1].member;
         return rc;
     }
     search_init(&search, source, sorted, count, options, piece);
     piece->ended = source_count(search.lead) == 0;
-    return piece->ended ? RC_OK : search_piece(kv, &search, ret_items, ret_at, err);
+    return piece->ended ? RC_OK : search_piece(run, &search, ret_items, ret_at, err);
 }
 
 uint64_t zset_combine_max(const struct zset_source *source, size_t count, enum zset_op op)

@@ -1,10 +1,12 @@
+// SPDX-License-Identifier: Apache-2.0
 /* zset_op.h - union, intersection and difference of sorted sets, and of sets: their members have
  * score 1.
  *
- * Ownership: results are in the arena of the command that runs. Threads: the executor. */
+ * Ownership: results are in the arena of the command that runs.
+ * Threads: the executor. */
 #pragma once
 
-#include "types/aside.h"
+#include "types/build.h"
 #include "types/zset.h"
 
 enum zset_op { ZSET_UNION, ZSET_INTER, ZSET_DIFF };
@@ -22,12 +24,12 @@ struct zset_op_options {
 };
 
 /* Distinct members in no order. Sources are read, and may be sorted. */
-enum rc zset_combine(struct kv *kv, struct zset_source *source, size_t count,
+enum rc zset_combine(const struct run *run, struct zset_source *source, size_t count,
                      const struct zset_op_options *options, struct zset_items *ret_items,
                      struct err *err) NODISCARD;
 /* A part of that. *ret_at: every member up to it is decided, in the arena. */
-enum rc zset_combine_piece(struct kv *kv, struct zset_source *source, size_t count,
-                           const struct zset_op_options *options, struct aside_piece *piece,
+enum rc zset_combine_piece(const struct run *run, struct zset_source *source, size_t count,
+                           const struct zset_op_options *options, struct build_piece *piece,
                            struct zset_items *ret_items, struct bytes *ret_at,
                            struct err *err) NODISCARD;
 /* No more elements than this. */

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+/* zset_range.c - spans of a sorted set by score, by member, by rank. */
 #include "types/zset_int.h"
 
 #include "base/codec.h"
@@ -25,11 +27,11 @@ struct zset_span zset_span_by_member(void)
 }
 
 /* head ‖ member, and a zero byte behind it when `behind`: the first suffix after it. */
-static enum rc bound(struct kv *kv, struct bytes head, struct bytes member, bool behind,
+static enum rc bound(const struct run *run, struct bytes head, struct bytes member, bool behind,
                      struct bytes *ret_bound, struct err *err)
 {
     size_t len = head.len + member.len + behind;
-    uint8_t *ptr = arena_try_alloc(&kv->arena, len);
+    uint8_t *ptr = arena_try_alloc(run->arena, len);
     if (!ptr)
         return err_set(err, RC_NOMEM, "could not allocate %zu bytes for a range", len);
     memcpy(ptr, head.ptr, head.len);
@@ -47,25 +49,25 @@ static void head_put(uint8_t head[ZSET_HEAD_BYTES], uint64_t code)
     be64_put(head + 1, code);
 }
 
-enum rc zset_span_after(struct kv *kv, struct bytes member, struct zset_span *ret_span,
+enum rc zset_span_after(const struct run *run, struct bytes member, struct zset_span *ret_span,
                         struct err *err)
 {
     ret_span->high = edge(ZSET_SCORE_ROWS);
-    return bound(kv, edge(ZSET_MEMBER_ROWS), member, true, &ret_span->low, err);
+    return bound(run, edge(ZSET_MEMBER_ROWS), member, true, &ret_span->low, err);
 }
 
 /* The code after a score's is that of the next greater double: an open end is the closed one of its
  * neighbour. */
-enum rc zset_span_scores(struct kv *kv, const struct zset_scores *scores,
+enum rc zset_span_scores(const struct run *run, const struct zset_scores *scores,
                          struct zset_span *ret_span, struct err *err)
 {
     uint8_t head[ZSET_HEAD_BYTES];
     head_put(head, order_from_double(scores->min) + scores->min_open);
-    enum rc rc = bound(kv, bytes_of(head, sizeof head), BYTES(""), false, &ret_span->low, err);
+    enum rc rc = bound(run, bytes_of(head, sizeof head), BYTES(""), false, &ret_span->low, err);
     if (rc != RC_OK)
         return rc;
     head_put(head, order_from_double(scores->max) + !scores->max_open);
-    return bound(kv, bytes_of(head, sizeof head), BYTES(""), false, &ret_span->high, err);
+    return bound(run, bytes_of(head, sizeof head), BYTES(""), false, &ret_span->high, err);
 }
 
 static enum rc count_corrupt(struct err *err)
@@ -100,7 +102,7 @@ static bool is_above(const struct zset_lex *lex, struct bytes member)
 }
 
 /* All scores are equal. */
-static enum rc lex_bounds(struct kv *kv, const struct zset_lex *lex, double score,
+static enum rc lex_bounds(const struct run *run, const struct zset_lex *lex, double score,
                           struct zset_span *ret_span, struct err *err)
 {
     uint8_t bytes[ZSET_HEAD_BYTES];
@@ -110,9 +112,9 @@ static enum rc lex_bounds(struct kv *kv, const struct zset_lex *lex, double scor
     ret_span->low = edge(lex->min_kind == ZSET_LEX_LAST ? ZSET_ROWS_END : ZSET_SCORE_ROWS);
     ret_span->high = edge(lex->max_kind == ZSET_LEX_FIRST ? ZSET_SCORE_ROWS : ZSET_ROWS_END);
     if (lex->min_kind <= ZSET_LEX_OPEN)
-        rc = bound(kv, head, lex->min, lex->min_kind == ZSET_LEX_OPEN, &ret_span->low, err);
+        rc = bound(run, head, lex->min, lex->min_kind == ZSET_LEX_OPEN, &ret_span->low, err);
     if (rc == RC_OK && lex->max_kind <= ZSET_LEX_OPEN)
-        rc = bound(kv, head, lex->max, lex->max_kind == ZSET_LEX_CLOSED, &ret_span->high, err);
+        rc = bound(run, head, lex->max, lex->max_kind == ZSET_LEX_CLOSED, &ret_span->high, err);
     return rc;
 }
 
@@ -139,9 +141,9 @@ static enum rc lex_search(const struct key *key, const struct zset_lex *lex, boo
             if (reverse ? below : above)
                 return RC_OK; /* none */
             inside = true;
-            rc = bound(key->ns->kv, suffix, BYTES(""), reverse, begin, err);
+            rc = bound(key->run, suffix, BYTES(""), reverse, begin, err);
         } else if (inside && (reverse ? below : above)) {
-            return bound(key->ns->kv, suffix, BYTES(""), reverse, end, err);
+            return bound(key->run, suffix, BYTES(""), reverse, end, err);
         }
     }
     if (rc != RC_NOT_FOUND)
@@ -162,7 +164,7 @@ enum rc zset_span_lex(const struct key *key, const struct zset_lex *lex, bool re
     if (rc != RC_OK)
         return rc;
     if (first.score == last.score)
-        return lex_bounds(key->ns->kv, lex, first.score, ret_span, err);
+        return lex_bounds(key->run, lex, first.score, ret_span, err);
     if (!is_below(lex, last.member) && !is_above(lex, first.member))
         return lex_search(key, lex, reverse, ret_span, err);
     *ret_span = (struct zset_span){edge(ZSET_SCORE_ROWS), edge(ZSET_SCORE_ROWS)};
@@ -181,7 +183,6 @@ enum rc zset_walk_init(struct zset_walk *walk, const struct key *key, struct zse
 {
     walk->key = key;
     walk->span = span;
-    walk->step_count = 0;
     walk->ended = false;
     store_walk_init(&walk->rows, key->ns->kv->store, key_rows(key), reverse);
     return store_walk_seek(&walk->rows, reverse ? span.high : span.low, err);
@@ -193,16 +194,18 @@ void zset_walk_done(struct zset_walk *walk)
         store_walk_done(&walk->rows);
 }
 
+void zset_walk_expect(struct zset_walk *walk, uint64_t count)
+{
+    uint64_t max = walk->key->meta.count;
+    walk->rows.row_count = count < max ? count : max;
+}
+
 enum rc zset_walk_next(struct zset_walk *walk, struct zset_item *ret_item, struct err *err)
 {
     struct bytes suffix, value;
-    enum rc rc = RC_OK;
     if (walk->ended)
         return RC_NOT_FOUND;
-    if (UNLIKELY(walk->step_count++ == ZSET_WALK_MAX))
-        rc = rows_need_all(walk->key, err); /* page by page it would begin again too often */
-    if (rc == RC_OK)
-        rc = store_walk_next(&walk->rows, &suffix, &value, err);
+    enum rc rc = store_walk_next(&walk->rows, &suffix, &value, err);
     /* A walk back may have begun at the row where the span ends. */
     if (rc == RC_OK && walk->rows.reverse && bytes_cmp(suffix, walk->span.high) >= 0)
         rc = store_walk_next(&walk->rows, &suffix, &value, err);
@@ -384,6 +387,7 @@ enum rc zset_remove_ranks(struct key *key, uint64_t rank, uint64_t count, struct
         key->meta.count = 0;
         return RC_OK;
     }
+    zset_walk_expect(&walk, rank + count);
     rc = zset_walk_rank(&walk, rank, err);
     if (rc == RC_OK)
         rc = take_all(&walk, key, count, err);

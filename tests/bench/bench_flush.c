@@ -1,5 +1,7 @@
-/* CPU of the flusher by step: SORT, BUILD into an engine that does nothing, BUILD and APPLY into
- * RocksDB. One unit of 64 MiB in segments of 16 MiB, 16-byte keys, 64-byte values. */
+// SPDX-License-Identifier: Apache-2.0
+/* bench_flush.c - CPU of the flusher by step: SORT, BUILD into an engine that does nothing, BUILD
+ * and APPLY into RocksDB. One unit of 64 MiB in segments of 16 MiB, 16-byte keys, 64-byte values.
+ * */
 #include <stdio.h>
 #include <stdlib.h>
 #include <sys/resource.h>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /* bench_journal.c - CPU of the executor for a turn: records, then journal_write(). */
 #include <stdio.h>
 #include <stdlib.h>

@@ -1,6 +1,7 @@
-/* How much faster rows land in batches than one by one: sink_land() of 1000 rows against
- * sink_land() of one row, which is an upsert and a commit, both durable. The median of rounds that
- * alternate.
+// SPDX-License-Identifier: Apache-2.0
+/* bench_landing.c - how much faster rows land in batches than one by one: sink_land() of 1000 rows
+ * against sink_land() of one row, which is an upsert and a commit, both durable. The median of
+ * rounds that alternate.
  *
  *     bench landing.mariadb_bulk VALUE x     wanted: at least 8
  *     bench landing.sqlite_bulk VALUE x      wanted: at least 4 */

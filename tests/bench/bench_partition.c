@@ -1,5 +1,7 @@
-/* Bytes a record of the three kinds, in both formats and as the original stores them, and the speed
- * of reading one record, scanning a column, packing and unpacking. Batches of 1000. */
+// SPDX-License-Identifier: Apache-2.0
+/* bench_partition.c - bytes a record of the three kinds, in both formats and as the original stores
+ * them, and the speed of reading one record, scanning a column, packing and unpacking. Batches of
+ * 1000. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <time.h>

@@ -1,5 +1,6 @@
-/* CPU and memory of rows in a tree: random puts into a million rows of 16 + 64 bytes, and puts into
- * groups of a few. */
+// SPDX-License-Identifier: Apache-2.0
+/* bench_tree.c - CPU and memory of rows in a tree: random puts into a million rows of 16 + 64
+ * bytes, and puts into groups of a few. */
 #include <stdio.h>
 
 #include "base/clock.h"

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /* load_fs.c - sends one command again and again: tools/bench_fs.py is too slow for that itself.
  *
  *   load_fs PORT conns=C pipeline=P count=N [first=K] [range=R] WORD...

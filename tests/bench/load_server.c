@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /* load_server.c - fills a server and drives it: tools/bench_server.py is too slow for that itself.
  *
  *   load_server PORT fill   keys=N [first=K] [value=BYTES] [type=string|hash|zset]

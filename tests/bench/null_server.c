@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /* null_server.c - the ceiling of a server on this machine: parses RESP, answers +OK, stores
  * nothing. With a number N it answers an array of N elements of 64 bytes, as LRANGE would.
  *

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /* sqlite_tile.c - what SQLite does alone with the tiles that tools/bench_tile.py gives a server.
  *
  *   sqlite_tile loop FILE COUNT          upserts, 1000 a transaction, synchronous=FULL, one

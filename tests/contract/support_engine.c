@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+/* support_engine.c - opens an engine of either kind and speaks to it in short words. */
 #include "contract/support_engine.h"
 
 #include <stdio.h>

@@ -1,9 +1,11 @@
+// SPDX-License-Identifier: Apache-2.0
 /* support_engine.h - an engine of either kind in a directory of its own, and short ways to use it.
  *
  * Spaces have printable numbers, so that keys of tests are text: 'w' is a space of whole keys, 'f'
  * and 'g' have group keys of two bytes, 'l' stores a length byte.
  *
- * Ownership: engine_fix_done() closes and frees all. Threads: one. */
+ * Ownership: engine_fix_done() closes and frees all.
+ * Threads: one. */
 #pragma once
 
 #include "store/engine.h"

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+/* support_sink.c - opens a sink of either kind and looks at its tables from outside. */
 #include "contract/support_sink.h"
 
 #include <mariadb/mysql.h>

@@ -1,9 +1,11 @@
+// SPDX-License-Identifier: Apache-2.0
 /* support_sink.h - a sink of either kind over a fresh database, and short ways to use it.
  *
  * One MariaDB server serves all tests of a program; each test has a database of its own in it.
  * Values of scripts are text: "-" is NULL, "#5" the number 5, everything else bytes.
  *
- * Ownership: sink_fix_done() closes and frees all. Threads: one. */
+ * Ownership: sink_fix_done() closes and frees all.
+ * Threads: one. */
 #pragma once
 
 #include "base/buf.h"

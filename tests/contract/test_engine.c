@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+/* test_engine.c - what every engine promises, over RocksDB and memory. */
 #include "store/engine.h"
 
 #include <dirent.h>
@@ -166,6 +168,49 @@ static void memory_tier_is_cold_then_warm(struct engine_fix *fix)
 TEST(the_memory_tier_is_cold_until_a_read_has_warmed_it)
 {
     engine_fix_each(memory_tier_is_cold_then_warm);
+}
+
+/* A cache far smaller than the indexes: blocks of every kind are missing at one time or another,
+ * also below a table that is open and an index whose top is there. */
+static void memory_tier_is_right_or_cold(struct engine_fix *fix)
+{
+    enum { ROWS = 60000, VALUE_BYTES = 100, STEP = 7919 };
+    struct engine_options options = engine_fix_options(fix);
+    int found = 0;
+    options.cache_bytes = (size_t)256 * 1024;
+    fix->ops->close(fix->engine);
+    ASSERT_OK(fix->ops->open(&options, &fix->engine, &fix->err), &fix->err);
+    char key[16], value[VALUE_BYTES + 1];
+    engine_fix_begin(fix);
+    for (int i = 0; i < ROWS; i++) {
+        snprintf(key, sizeof key, "w%08d", i);
+        snprintf(value, sizeof value, "%0*d", VALUE_BYTES, i);
+        ASSERT_OK(fix->ops->unit_put(fix->unit, bytes_of(key, strlen(key)),
+                                     bytes_of(value, VALUE_BYTES), &fix->err),
+                  &fix->err);
+    }
+    engine_fix_apply(fix);
+    /* Below the first level nothing is pinned. */
+    ASSERT_OK(fix->ops->settle(fix->engine, &fix->err), &fix->err);
+    for (int i = 0, at = 0; i < ROWS; i++, at = (at + STEP) % ROWS) {
+        snprintf(key, sizeof key, "w%08d", at);
+        snprintf(value, sizeof value, "%0*d", VALUE_BYTES, at);
+        if (i % 2 == 0) /* what is near it has now been read */
+            ASSERT_STR(engine_fix_get(fix, NULL, key), value);
+        enum rc rc = get_from_memory(fix, bytes_of(key, strlen(key)));
+        ASSERT_TRUE(rc == RC_OK || rc == RC_COLD);
+        ASSERT_TRUE(fix->ops->may_have(fix->engine, bytes_of(key, strlen(key))));
+        if (rc != RC_OK)
+            continue;
+        ASSERT_BYTES(buf_bytes(&fix->text), bytes_of(value, VALUE_BYTES));
+        found++;
+    }
+    ASSERT_GE(found, ROWS / 4);
+}
+
+TEST(the_memory_tier_answers_the_value_or_that_it_is_cold)
+{
+    engine_fix_each(memory_tier_is_right_or_cold);
 }
 
 /* ---- ranges ---- */

@@ -1,4 +1,6 @@
-/* What every sink promises, over SQLite and a real MariaDB. The numbers are those of sink.h. */
+// SPDX-License-Identifier: Apache-2.0
+/* test_sink.c - what every sink promises, over SQLite and a real MariaDB. The numbers are those of
+ * sink.h. */
 #include <stdio.h>
 #include <stdlib.h>
 

@@ -1,5 +1,6 @@
-/* Databases that are away, hang, refuse, or die in the middle: what is not RC_OK can be done again,
- * and RC_OK stays. The numbers are those of sink.h. */
+// SPDX-License-Identifier: Apache-2.0
+/* test_sink_away.c - databases that are away, hang, refuse, or die in the middle: what is not RC_OK
+ * can be done again, and RC_OK stays. The numbers are those of sink.h. */
 #include <arpa/inet.h>
 #include <fcntl.h>
 #include <netinet/in.h>

@@ -1,6 +1,7 @@
-/* Invariant (3) of sink.h over the types of foreign tables: what a sink takes is read as the same
- * bytes, and what would be changed is refused. Every type meets every value of one pool; a list a
- * type says which of them have to be taken. */
+// SPDX-License-Identifier: Apache-2.0
+/* test_sink_exact.c - invariant (3) of sink.h over the types of foreign tables: what a sink takes
+ * is read as the same bytes, and what would be changed is refused. Every type meets every value of
+ * one pool; a list a type says which of them have to be taken. */
 #include <stdio.h>
 #include <stdlib.h>
 

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+/* support_child.c - runs a part of a test in a child process and ends it. */
 #include "support_child.h"
 
 #include <signal.h>

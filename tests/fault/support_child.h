@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /* support_child.h - parts of a test that run in a process of their own.
  *
  * RocksDB's threads do not survive a fork, so a test that forks opens stores in children only. A

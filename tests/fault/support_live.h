@@ -1,6 +1,8 @@
+// SPDX-License-Identifier: Apache-2.0
 /* support_live.h - a store with threads, RocksDB and real files, driven by a child process.
  *
- * What goes wrong ends the child, with a text. Threads: the store's executor. */
+ * What goes wrong ends the child, with a text.
+ * Threads: the store's executor. */
 #pragma once
 
 #include "store/store.h"
@@ -29,7 +31,7 @@ enum rc live_get(struct live *live, struct store_group group, struct bytes suffi
 /* store_walk_next() that waits; RC_OK or RC_NOT_FOUND. */
 enum rc live_next(struct live *live, struct store_walk *walk, struct bytes *ret_suffix,
                   struct bytes *ret_value);
-/* store_commit(). store_write(), store_poll(). */
+/* store_commit(); store_write() and store_poll(). */
 void live_commit(struct live *live);
 void live_write(struct live *live);
 /* Ends the child with the text of live->err unless rc is RC_OK. */

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+/* support_world.c - a simulated store and the cells that it must hold. */
 #include "support_world.h"
 
 #include <stdio.h>
@@ -351,11 +353,10 @@ static void commit_one(struct world *world, struct rand *rand, uint32_t turn)
         rc = store_counter_add(world->store, world->counter,
                                world->now.row_count - before.row_count, err_of(world));
     if (went_well(world, rc) && !undo) {
-        if (went_well(world, store_commit(world->store, err_of(world))))
-            return; /* otherwise it was undone */
-    } else {
-        store_undo(world->store);
+        store_commit(world->store);
+        return;
     }
+    store_undo(world->store);
     world->now = before;
 }
 
@@ -398,8 +399,7 @@ static enum rc load(struct world *world)
     store_undo(world->store);
     if (store_wait(world->store, &waiter)) {
         while (store_step(world->store, STORE_STEP_LOAD))
-            continue;
-        store_poll(world->store);
+            store_poll(world->store); /* what is behind a page may follow it */
         ASSERT_EQ(ready, 1);
     }
     enum rc rc = waiter.rc;

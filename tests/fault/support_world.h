@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /* support_world.h - a store without threads on simulated files, and what it must hold.
  *
  * The rows that can exist are few and numbered: a cell is (prefix, group, suffix), its content a
@@ -7,7 +8,8 @@
  * Calls on a world may meet the fault that a test has armed: they then check that the error has a
  * text, and go on. What was acknowledged is in `history`.
  *
- * Ownership: the caller owns the struct. Threads: one. */
+ * Ownership: the caller owns the struct.
+ * Threads: one. */
 #pragma once
 
 #include "base/file_sim.h"

@@ -1,6 +1,7 @@
-/* Directories that are not as they should be: damaged, mixed up, foreign, without rights, in use,
- * full. The store opens with everything before a torn tail, or says what is wrong, where, and what
- * to do. It never serves a wrong row. */
+// SPDX-License-Identifier: Apache-2.0
+/* test_dirs.c - directories that are not as they should be: damaged, mixed up, foreign, without
+ * rights, in use, full. The store opens with everything before a torn tail, or says what is wrong,
+ * where, and what to do. It never serves a wrong row. */
 #include <stdio.h>
 
 #include "base/codec.h"
@@ -40,6 +41,9 @@ static struct files *disk_files(struct disk *disk)
 static enum rc file_keep(const char *name, void *arg, struct err *err)
 {
     struct disk *disk = arg;
+    uint64_t number;
+    if (segment_name_parse(name, &number) != RC_OK)
+        return RC_OK; /* the record: frames alone say what was synced */
     ASSERT_LT(disk->file_count, FILES_MAX);
     struct disk_file *file = &disk->file[disk->file_count++];
     snprintf(file->path, sizeof file->path, "db/journal/%s", name);
@@ -368,7 +372,7 @@ TEST(journal_bytes_in_values_are_never_taken_for_frames)
         ASSERT_OK(
             store_put(world->store, group, bytes_of("", 0), buf_bytes(&disk.file[i].content), &err),
             &err);
-        ASSERT_OK(store_commit(world->store, &err), &err);
+        store_commit(world->store);
         ASSERT_OK(store_write(world->store, &err), &err);
     }
     world_process_end(world);

@@ -1,5 +1,6 @@
-/* Every Nth call of the file system fails, for every N, over a script of writes and rotations; then
- * the process or the power ends, and recovery has to find what was promised. */
+// SPDX-License-Identifier: Apache-2.0
+/* test_journal.c - every Nth call of the file system fails, for every N, over a script of writes
+ * and rotations; then the process or the power ends, and recovery has to find what was promised. */
 #include "support/journal_fix.h"
 
 #include "test.h"

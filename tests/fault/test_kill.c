@@ -1,5 +1,7 @@
-/* A process that writes is ended with SIGKILL at some moment, again and again: everything it has
- * acknowledged is there, every commit is whole or absent, and only the newest ones can be absent.
+// SPDX-License-Identifier: Apache-2.0
+/* test_kill.c - a process that writes is ended with SIGKILL at some moment, again and again:
+ * everything it has acknowledged is there, every commit is whole or absent, and only the newest
+ * ones can be absent.
  *
  * Commit n writes a row in each space in slot n % SLOTS, all carrying n, and one row of a scratch
  * group that is dropped every EPOCH commits. So the last commit that is there says what every row

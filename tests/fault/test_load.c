@@ -1,6 +1,8 @@
-/* Full load on a store with threads, RocksDB and real files: the engine stays quick to read, memory
- * stays within its bound whatever is created and dropped, a backup can be made meanwhile, and LSNs
- * only grow, also through a restore. Costs are compared as CPU time within one run. */
+// SPDX-License-Identifier: Apache-2.0
+/* test_load.c - full load on a store with threads, RocksDB and real files: the engine stays quick
+ * to read, memory stays within its bound whatever is created and dropped, a backup can be made
+ * meanwhile, and LSNs only grow, also through a restore. Costs are compared as CPU time within one
+ * run. */
 #include <stdio.h>
 #include <stdlib.h>
 

@@ -1,6 +1,8 @@
-/* The Nth call of every kind fails, for every N of a scripted scenario over a whole store: nothing
- * crashes, no wrong row is served, errors have a text, everything acknowledged is there afterwards,
- * in this process and in the next, and the store comes back by itself when the fault has gone. */
+// SPDX-License-Identifier: Apache-2.0
+/* test_nth.c - the Nth call of every kind fails, for every N of a scripted scenario over a whole
+ * store: nothing crashes, no wrong row is served, errors have a text, everything acknowledged is
+ * there afterwards, in this process and in the next, and the store comes back by itself when the
+ * fault has gone. */
 #include <stdio.h>
 #include <stdlib.h>
 

@@ -1,5 +1,6 @@
-/* Directories on a real disk, with RocksDB: something is in the way, rights are missing, another
- * process has it. A clear error, and a way on when the cause has gone. */
+// SPDX-License-Identifier: Apache-2.0
+/* test_real.c - directories on a real disk, with RocksDB: something is in the way, rights are
+ * missing, another process has it. A clear error, and a way on when the cause has gone. */
 #include <ftw.h>
 #include <stdio.h>
 #include <sys/stat.h>
@@ -56,7 +57,7 @@ static void row_add(struct store *store)
                       RC_OK,
                   "%s", err.text);
     child_require(store_counter_add(store, counter, 1, &err) == RC_OK, "%s", err.text);
-    child_require(store_commit(store, &err) == RC_OK, "%s", err.text);
+    store_commit(store);
     child_require(store_write(store, &err) == RC_OK, "%s", err.text);
 }
 

@@ -1,5 +1,7 @@
-/* Bytes choose what happens to a tree of blocks beside the truth and an engine that lags behind:
- * commits, undo, seals, flushes, loads, evictions. The model aborts where they disagree. */
+// SPDX-License-Identifier: Apache-2.0
+/* fuzz_block.c - bytes choose what happens to a tree of blocks beside the truth and an engine that
+ * lags behind: commits, undo, seals, flushes, loads, evictions. The model aborts where they
+ * disagree. */
 #include "support/tree_model.h"
 
 #include <stddef.h>

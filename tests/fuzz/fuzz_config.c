@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /* fuzz_config.c - any bytes as a configuration file. What is taken must survive being rewritten:
  * into the same file, which then has no reason to change, and into an empty one. */
 #include "base/file_sim.h"

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /* fuzz_frame.c - a segment file of hostile bytes: header, frames, records.
  *
  * Every turn that comes out is checked again against the input with the drawing in segment.h, so a

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /* fuzz_fs.c - entries, edges, dictionaries and paths of any bytes: nothing is read outside of them,
  * and what is taken comes back as it was. The first byte says what the rest is. */
 #include "base/macros.h"

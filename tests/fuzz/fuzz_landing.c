@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /* fuzz_landing.c - any bytes as a rule, as a key of a rule, as an entry and as an error of a dirty
  * table. What is taken reads the same again. The first byte says which. */
 #include "base/codec.h"

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /* fuzz_lmdb.c - any bytes as an LMDB shard. What lmdb_check() takes for whole is then read and
  * written by LMDB itself, which trusts it: nothing that it does may be a signal. */
 #include <stdio.h>

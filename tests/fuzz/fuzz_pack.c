@@ -1,5 +1,6 @@
-/* Bytes are a suffix and a value of the data space, which have to come back from their packed form
- * as they were. The first byte is the length of the suffix. */
+// SPDX-License-Identifier: Apache-2.0
+/* fuzz_pack.c - bytes are a suffix and a value of the data space, which have to come back from
+ * their packed form as they were. The first byte is the length of the suffix. */
 #include "types/pack.h"
 
 #include "base/banned.h"

@@ -1,5 +1,7 @@
-/* Bytes are a row of partitions: a record, a row of statistics, or the name of a bucket. What is
- * taken for a record is written again as the same bytes. The first byte says which. */
+// SPDX-License-Identifier: Apache-2.0
+/* fuzz_part_rows.c - bytes are a row of partitions: a record, a row of statistics, or the name of a
+ * bucket. What is taken for a record is written again as the same bytes. The first byte says which.
+ * */
 #include "partition/info.h"
 #include "partition/stat.h"
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /* fuzz_partition.c - any bytes as a frame, as a JSON container, as rows and as records to pack.
  *
  * A frame is read as it is and again with a right checksum, so that the columns behind it are

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /* fuzz_replay.c - a turn of hostile records with good checksums at the end of a store's journal.
  *
  * The store is opened over it. What it refuses it must name; what it takes it must be able to
@@ -71,8 +72,7 @@ static void world_begin(struct world *world)
     put(world, 0, BYTES("a"), BYTES(""));
     put(world, 1, BYTES("a"), BYTES("s"));
     put(world, 2, BYTES("abc"), BYTES("s"));
-    rc = store_commit(world->store, &world->err);
-    ASSERT(rc == RC_OK);
+    store_commit(world->store);
     rc = store_write(world->store, &world->err);
     ASSERT(rc == RC_OK);
     store_abandon(world->store);

@@ -1,4 +1,6 @@
-/* Any bytes, at once and byte by byte: the same requests, and nothing read outside them. */
+// SPDX-License-Identifier: Apache-2.0
+/* fuzz_resp.c - any bytes, at once and byte by byte: the same requests, and nothing read outside
+ * them. */
 #include <stdint.h>
 #include <string.h>
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /* fuzz_tile.c - any bytes as what decoders of tiles read: texts of keys, stored keys, values,
  * marks, a binding. What is taken comes back the same. The first byte says which. */
 #include "tile/tile_int.h"
@@ -73,11 +74,11 @@ static void fuzz_mark(struct bytes bytes)
 
 static void fuzz_binding(struct bytes text)
 {
-    struct bytes name;
+    struct tile_binding binding;
     struct err err = {0};
-    uint32_t db;
-    if (tile_binding_parse(text, &name, &db, &err) == RC_OK)
-        ASSERT(name.len > 0 && name.len <= TILE_TYPE_NAME_BYTES_MAX && db <= 9999);
+    if (tile_binding_parse(text, &binding, &err) == RC_OK)
+        ASSERT(binding.name.len > 0 && binding.name.len <= TILE_TYPE_NAME_BYTES_MAX &&
+               binding.db <= 9999);
     else
         ASSERT(err.text[0] != 0);
 }

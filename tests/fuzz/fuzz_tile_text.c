@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /* fuzz_tile_text.c - what clients send as text: paths of the HTTP port and items of tasks. */
 #include "server/http_url.h"
 #include "tile/queue.h"
@@ -15,7 +16,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     ASSERT(url.page != HTTP_TILE || tilekey_is_packed(url.packed));
     ASSERT(strlen(url.type) <= TILE_TYPE_NAME_BYTES_MAX);
     if (queue_item_parse(text, &item, &err) == RC_OK) {
-        ASSERT(tilekey_is(item.tilekey));
+        ASSERT(queue_id_is(item.id) && item.id.len <= QUEUE_ID_BYTES_MAX);
         ASSERT(item.version >= 0);
     } else {
         ASSERT(err.text[0] != 0);

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /* replay.c - feeds every file of the directories given as arguments to a fuzz target, in the order
  * of their names, so that the corpus is an ordinary test. */
 #include <dirent.h>

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+/* support_store_model.c - the naive store: rows, counters, undo. */
 #include "model/support_store_model.h"
 
 #include <stdio.h>

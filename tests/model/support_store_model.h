@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /* support_store_model.h - what a store should hold, as simply as it can be written down.
  *
  * A fixed set of groups, each a sorted array of rows. Suffixes come from one sorted list for all
@@ -5,7 +6,8 @@
  * some with a group key in front of them (for spaces that strip it). Every change is kept with what
  * was there before, so the model can go back to any commit that may still be asked for.
  *
- * Ownership: mirror_done() frees everything. Threads: one. */
+ * Ownership: mirror_done() frees everything.
+ * Threads: one. */
 #pragma once
 
 #include "base/buf.h"

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+/* support_store_sim.c - events of all threads, clients and faults, in the order of a seed. */
 #include "model/support_store_sim.h"
 
 #include <stdarg.h>
@@ -28,7 +30,7 @@ static void faults_disarm(struct sim *sim)
 {
     for (int op = FILE_SIM_ANY; op <= FILE_SIM_READ; op++)
         file_sim_arm(sim->files, &(struct file_sim_fault){.op = (enum file_sim_op)op});
-    for (int op = ENGINE_MEMORY_ANY; op <= ENGINE_MEMORY_CHECKPOINT; op++)
+    for (int op = ENGINE_MEMORY_ANY; op <= ENGINE_MEMORY_REOPEN; op++)
         engine_memory_arm(sim->memory, (enum engine_memory_op)op, 0, 0, RC_OK);
     file_sim_space(sim->files, UINT64_MAX);
     sim->armed = false;
@@ -66,10 +68,15 @@ static void event_fault(struct sim *sim)
         file_sim_space(sim->files, sim_below(sim, 64 * 1024));
         return;
     }
+    if (sim_below(sim, 5) == 0) {
+        engine_memory_break(sim->memory);
+        return;
+    }
     static const uint8_t ops[] = {ENGINE_MEMORY_GET,       ENGINE_MEMORY_ITER_OPEN,
                                   ENGINE_MEMORY_ITER_NEXT, ENGINE_MEMORY_VIEW,
                                   ENGINE_MEMORY_UNIT_OPEN, ENGINE_MEMORY_UNIT_ADD,
-                                  ENGINE_MEMORY_APPLY,     ENGINE_MEMORY_APPLY_LATE};
+                                  ENGINE_MEMORY_APPLY,     ENGINE_MEMORY_APPLY_LATE,
+                                  ENGINE_MEMORY_REOPEN,    ENGINE_MEMORY_APPLY_HIDDEN};
     engine_memory_arm(sim->memory, (enum engine_memory_op)ops[sim_below(sim, ARRAY_LEN(ops))],
                       1 + sim_below(sim, 8), 1 + (int64_t)sim_below(sim, 3), RC_IO);
 }
@@ -441,7 +448,8 @@ static bool view_check(struct sim *sim, struct engine_view *view)
     if (rc == RC_NOT_FOUND)
         rc = sys_counters_walk(engine, view, view_counter_check, sim, &sim->err);
     if (rc != RC_OK) {
-        SIM_CHECK(sim, sim->armed, "a view could not be read: %s", sim->err.text);
+        /* Also after the faults: the engine may have been opened again. */
+        SIM_CHECK(sim, sim->faulty, "a view could not be read: %s", sim->err.text);
         return false;
     }
     SIM_CHECK(sim, count == mirror_row_count(&sim->model), "the view has %llu rows, not %llu",
@@ -503,7 +511,8 @@ static void stats_take(struct sim *sim)
     sim->tidied_count += stats.tidied_count;
     sim->load_count += stats.load_count;
     sim->unit_count += stats.flush_unit_count;
-    sim->wounded_count += stats.wounded_count;
+    sim->preempted_count += stats.preempted_count;
+    sim->reopen_count += stats.engine_reopen_count;
 }
 
 static void store_end(struct sim *sim, bool close)
@@ -573,11 +582,24 @@ void sim_client_finish(struct sim *sim, struct client *client)
     }
 }
 
+/* The flusher opens an engine again that a fault has closed. */
+static void engine_heal(struct sim *sim)
+{
+    struct store_stats stats;
+    store_stats(sim->store, &stats);
+    for (int i = 0; stats.pressure.closed; i++) {
+        SIM_CHECK(sim, i < 1000, "the engine stays closed");
+        store_step(sim->store, STORE_STEP_FLUSH);
+        store_stats(sim->store, &stats);
+    }
+}
+
 void sim_verify_all(struct sim *sim)
 {
     struct client *client = &sim->client[0];
     ASSERT(!sim->armed);
     sim_turn_end(sim);
+    engine_heal(sim);
     for (uint32_t i = 0; i < sim->model.group_count; i++) {
         const struct mirror_group *group = &sim->model.group[i];
         sim_client_stop(sim, client);

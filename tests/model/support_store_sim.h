@@ -1,10 +1,12 @@
+// SPDX-License-Identifier: Apache-2.0
 /* support_store_sim.h - a store without threads, a model beside it, and clients that use both.
  *
  * Everything that could happen at its own time is one event: an attempt of a client, the end of a
  * turn, a step of the journal, the flusher or a loader, a poll, an eviction, a fault, a crash. One
  * seed decides all of them.
  *
- * Ownership: sim_done() frees everything. Threads: one. */
+ * Ownership: sim_done() frees everything.
+ * Threads: one. */
 #pragma once
 
 #include "base/clock.h"
@@ -100,7 +102,9 @@ struct sim {
     size_t ghost_count;
     uint64_t ghost_lsn;
     uint64_t commit_count, cold_count, give_up_count, crash_count, freeze_count, failed_turn_count;
-    uint64_t evicted_count, tidied_count, load_count, unit_count, wounded_count, open_failed_count;
+    uint64_t evicted_count, tidied_count, load_count, unit_count, preempted_count,
+        open_failed_count;
+    uint64_t reopen_count;
 };
 
 void sim_init(struct sim *sim, uint64_t seed);

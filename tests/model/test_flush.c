@@ -1,4 +1,5 @@
-/* Random changes of all kinds, flushed in random units, against a naive map. */
+// SPDX-License-Identifier: Apache-2.0
+/* test_flush.c - random changes of all kinds, flushed in random units, against a naive map. */
 #include "support/flush_fix.h"
 
 #include "base/mem.h"
@@ -136,7 +137,7 @@ static void fault_run(struct flush_fix *fix)
         ASSERT_LT(calls, 1000);
     }
     file_sim_arm(fix->sim, &(struct file_sim_fault){.op = FILE_SIM_ANY});
-    for (int op = ENGINE_MEMORY_ANY; op <= ENGINE_MEMORY_CHECKPOINT; op++)
+    for (int op = ENGINE_MEMORY_ANY; op <= ENGINE_MEMORY_REOPEN; op++)
         engine_memory_arm(fix->memory, (enum engine_memory_op)op, 0, 0, RC_OK);
     fix_check(fix);
 }

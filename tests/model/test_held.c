@@ -1,4 +1,6 @@
-/* Runs of commands that hold their meta row leave what the same commands leave one by one. */
+// SPDX-License-Identifier: Apache-2.0
+/* test_held.c - runs of commands that hold their meta row leave what the same commands leave one by
+ * one. */
 #include "types/held.h"
 
 #include <stdio.h>

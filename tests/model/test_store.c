@@ -1,4 +1,6 @@
-/* The store against a naive map, every event of every thread in an order that a seed decides.
+// SPDX-License-Identifier: Apache-2.0
+/* test_store.c - the store against a naive map, every event of every thread in an order that a seed
+ * decides.
  *
  *   TERRACE_SEED=n     exactly that seed, with its events counted as in the long run
  *   TERRACE_EVENTS=n   events a seed
@@ -40,8 +42,9 @@ static void on_abort(int number)
 
 struct totals {
     uint64_t event_count, commit_count, cold_count, give_up_count, crash_count, freeze_count;
-    uint64_t failed_turn_count, evicted_count, tidied_count, load_count, unit_count, wounded_count;
-    uint64_t open_failed_count;
+    uint64_t failed_turn_count, evicted_count, tidied_count, load_count, unit_count,
+        preempted_count;
+    uint64_t open_failed_count, reopen_count;
 };
 
 static void seed_run(uint64_t seed, uint64_t event_count, struct totals *totals)
@@ -67,7 +70,8 @@ static void seed_run(uint64_t seed, uint64_t event_count, struct totals *totals)
     totals->tidied_count += sim.tidied_count;
     totals->load_count += sim.load_count;
     totals->unit_count += sim.unit_count;
-    totals->wounded_count += sim.wounded_count;
+    totals->preempted_count += sim.preempted_count;
+    totals->reopen_count += sim.reopen_count;
 }
 
 TEST(the_store_answers_as_a_naive_map_whatever_is_hot_cold_flushed_or_lost)
@@ -85,7 +89,7 @@ TEST(the_store_answers_as_a_naive_map_whatever_is_hot_cold_flushed_or_lost)
     printf("seeds %llu..%llu: %llu events, %.0f a second of CPU; %llu commits, %llu cold, %llu "
            "gave up, "
            "%llu crashes, %llu failed opens, %llu failed turns, %llu views, %llu evictions, "
-           "%llu tidied, %llu loads, %llu units, %llu wounded\n",
+           "%llu tidied, %llu loads, %llu units, %llu preempted, %llu reopens\n",
            (unsigned long long)first, (unsigned long long)(first + count - 1),
            (unsigned long long)totals.event_count, (double)totals.event_count / seconds,
            (unsigned long long)totals.commit_count, (unsigned long long)totals.cold_count,
@@ -94,5 +98,5 @@ TEST(the_store_answers_as_a_naive_map_whatever_is_hot_cold_flushed_or_lost)
            (unsigned long long)totals.failed_turn_count, (unsigned long long)totals.freeze_count,
            (unsigned long long)totals.evicted_count, (unsigned long long)totals.tidied_count,
            (unsigned long long)totals.load_count, (unsigned long long)totals.unit_count,
-           (unsigned long long)totals.wounded_count);
+           (unsigned long long)totals.preempted_count, (unsigned long long)totals.reopen_count);
 }

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+/* flush_fix.c - makes segments by hand and compares what the flusher makes of them. */
 #include "support/flush_fix.h"
 
 #include <stdio.h>

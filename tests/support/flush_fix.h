@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /* flush_fix.h - a flusher between hand-made segments and an engine, with a naive model beside it.
  *
  * Every change goes to the segment being made and to the model. Segments are written as files and

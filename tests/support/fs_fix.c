@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+/* fs_fix.c - a file system over a store in memory, for unit tests. */
 #include "support/fs_fix.h"
 
 #include "base/codec.h"

@@ -1,7 +1,9 @@
+// SPDX-License-Identifier: Apache-2.0
 /* fs_fix.h - a file system on a store in memory without threads, whose rows can be made cold, and
  * damaged.
  *
- * Ownership: the test owns the fixture. Threads: the test's, and those of long commands. */
+ * Ownership: the test owns the fixture.
+ * Threads: the test's, and those of long commands. */
 #pragma once
 
 #include "fs/check.h"

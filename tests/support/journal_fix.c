@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+/* journal_fix.c - writes a journal, ends it, recovers it and compares. */
 #include "support/journal_fix.h"
 
 #include "test.h"

@@ -1,6 +1,8 @@
+// SPDX-License-Identifier: Apache-2.0
 /* journal_fix.h - a journal on simulated files, and a list of what it acknowledged.
  *
- * Ownership: the caller owns the struct. Threads: one. */
+ * Ownership: the caller owns the struct.
+ * Threads: one. */
 #pragma once
 
 #include "base/file_sim.h"

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+/* kv_events.c - collects the events of a keyspace as text. */
 #include "support/kv_events.h"
 
 #include <stdio.h>
@@ -6,12 +8,12 @@
 
 #include "base/banned.h"
 
-static void changed(void *arg, struct ns *ns, struct bytes key, enum kv_event kind,
+static void changed(void *arg, const struct run *run, struct bytes key, enum kv_event kind,
                     const char *event, bool exists)
 {
     struct kv_events *events = arg;
     size_t len = strlen(events->text);
-    (void)ns;
+    (void)run;
     (void)kind;
     ASSERT_TRUE(exists || strcmp(event, "del") == 0 || strcmp(event, "expired") == 0);
     int added = snprintf(events->text + len, sizeof events->text - len, "%s%s %.*s",
@@ -22,8 +24,7 @@ static void changed(void *arg, struct ns *ns, struct bytes key, enum kv_event ki
 void kv_events_listen(struct kv_events *events, struct kv_fix *fix)
 {
     events->text[0] = 0;
-    fix->kv.hooks.changed = changed;
-    fix->kv.hooks.arg = events;
+    fix->kv.hooks = (struct kv_hooks){.changed = changed, .arg = events};
     fix->kv.listening = 1;
 }
 

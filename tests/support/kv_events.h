@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /* kv_events.h - what a keyspace tells about its keys, as text: "hset a, del a".
  *
  * Ownership: the test owns the struct; it must live as long as the keyspace tells it something.

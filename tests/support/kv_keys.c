@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+/* kv_keys.c - one command a call on keys of a kv_fix. */
 #include "support/kv_keys.h"
 
 #include <stdio.h>
@@ -27,10 +29,10 @@ static enum rc run_put(struct kv_fix *fix, void *arg)
 {
     struct kv_call *call = arg;
     struct key key;
-    enum rc rc = key_write(fix->ns, call->name, KEY_ANY, &key, &fix->err);
+    enum rc rc = key_write(&fix->run, call->name, KEY_ANY, &key, &fix->err);
     if (rc != RC_OK)
         return rc;
-    return string_set(&key, call->value, call->ms ? fix->kv.now_ms + call->ms : 0, &fix->err);
+    return string_set(&key, call->value, call->ms ? fix->run.now_ms + call->ms : 0, &fix->err);
 }
 
 void kv_put(struct kv_fix *fix, const char *name, const char *value, uint64_t ttl_ms)
@@ -52,7 +54,7 @@ static enum rc run_hash_put(struct kv_fix *fix, void *arg)
 {
     struct kv_call *call = arg;
     struct bytes pair[2] = {call->field, call->value};
-    return hash_set(fix->ns, call->name, pair, 1, NULL, &fix->err);
+    return hash_set(&fix->run, call->name, pair, 1, NULL, &fix->err);
 }
 
 void kv_hash_put(struct kv_fix *fix, const char *name, const char *field, const char *value)
@@ -66,7 +68,7 @@ static enum rc run_expire(struct kv_fix *fix, void *arg)
 {
     struct kv_call *call = arg;
     struct key key;
-    enum rc rc = key_write(fix->ns, call->name, KEY_ANY, &key, &fix->err);
+    enum rc rc = key_write(&fix->run, call->name, KEY_ANY, &key, &fix->err);
     if (rc != RC_OK)
         return rc;
     ASSERT_TRUE(key.exists);
@@ -84,7 +86,7 @@ static enum rc run_remove(struct kv_fix *fix, void *arg)
 {
     struct kv_call *call = arg;
     struct key key;
-    enum rc rc = key_write(fix->ns, call->name, KEY_ANY, &key, &fix->err);
+    enum rc rc = key_write(&fix->run, call->name, KEY_ANY, &key, &fix->err);
     if (rc != RC_OK)
         return rc;
     call->found = key.exists;
@@ -110,7 +112,7 @@ static enum rc run_get(struct kv_fix *fix, void *arg)
     struct kv_call *call = arg;
     struct key key;
     struct bytes value = BYTES("");
-    enum rc rc = key_read(fix->ns, call->name, KEY_ANY, &key, &fix->err);
+    enum rc rc = key_read(&fix->run, call->name, KEY_ANY, &key, &fix->err);
     if (rc != RC_OK)
         return rc;
     call->found = key.exists;
@@ -147,7 +149,7 @@ static enum rc run_hash_get(struct kv_fix *fix, void *arg)
 {
     struct kv_call *call = arg;
     struct bytes value;
-    enum rc rc = hash_get(fix->ns, call->name, call->field, &value, &fix->err);
+    enum rc rc = hash_get(&fix->run, call->name, call->field, &value, &fix->err);
     call->found = rc == RC_OK;
     if (rc == RC_OK)
         value_keep(call, value);

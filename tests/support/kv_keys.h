@@ -1,7 +1,9 @@
+// SPDX-License-Identifier: Apache-2.0
 /* kv_keys.h - keys in a kv_fix, one command a call: strings by C names, and hashes to copy and
  * move.
  *
- * Ownership: texts are copied. Threads: the test's. */
+ * Ownership: texts are copied.
+ * Threads: the test's. */
 #pragma once
 
 #include "support/kv_fix.h"

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+/* kv_run.c - runs of list commands that leave their meta row for the next one. */
 #include "support/kv_run.h"
 
 #include <stdio.h>
@@ -13,7 +15,7 @@ enum rc kv_run_push(struct kv_fix *fix, void *arg)
     struct bytes word[KV_RUN_WORDS_MAX];
     struct list list;
     size_t count = kv_fix_words(call->words, word, KV_RUN_WORDS_MAX);
-    enum rc rc = list_write(fix->ns, call->key, &list, &fix->err);
+    enum rc rc = list_write(&fix->run, call->key, &list, &fix->err);
     if (rc == RC_OK)
         rc = list_push(&list, LIST_TAIL, word, count, &fix->err);
     return rc == RC_OK ? call->fail : rc;
@@ -24,7 +26,7 @@ enum rc kv_run_pop(struct kv_fix *fix, void *arg)
     struct kv_run *call = arg;
     struct list list;
     struct bytes element;
-    enum rc rc = list_write(fix->ns, call->key, &list, &fix->err);
+    enum rc rc = list_write(&fix->run, call->key, &list, &fix->err);
     if (rc != RC_OK || !list.key.exists)
         return rc;
     if (call->count > list_count(&list))
@@ -43,7 +45,7 @@ enum rc kv_run_text(struct kv_fix *fix, void *arg)
     struct bytes element;
     size_t len = 0;
     to->text[0] = 0;
-    enum rc rc = list_write(fix->ns, bytes_of(to->key, strlen(to->key)), &list, &fix->err);
+    enum rc rc = list_write(&fix->run, bytes_of(to->key, strlen(to->key)), &list, &fix->err);
     if (rc != RC_OK || !list.key.exists)
         return rc;
     rc = list_walk_init(&walk, &list, 0, list_count(&list), false, &fix->err);
@@ -60,13 +62,12 @@ enum rc kv_run_text(struct kv_fix *fix, void *arg)
 
 enum rc kv_run_step(struct kv_fix *fix, bool more, kv_run_body *run, struct kv_run *call)
 {
-    struct err err = {0};
     held_begin(&fix->kv, more);
-    kv_begin(&fix->kv, clock_unix_ms(&fix->clock));
+    run_begin(&fix->run, &fix->kv, fix->ns, 0);
     store_begin(fix->store, 0);
-    enum rc rc = run(fix, call);
+    enum rc rc = run_end(&fix->run, run(fix, call));
     if (rc == RC_OK)
-        rc = store_commit(fix->store, &err);
+        store_commit(fix->store);
     else
         store_undo(fix->store);
     if (rc != RC_OK)

@@ -1,7 +1,9 @@
+// SPDX-License-Identifier: Apache-2.0
 /* kv_run.h - commands in a kv_fix that may leave their meta row for the next one (types/held.h), as
  * server/batch.c runs them.
  *
- * Ownership: texts are borrowed for the call. Threads: the test's. */
+ * Ownership: texts are borrowed for the call.
+ * Threads: the test's. */
 #pragma once
 
 #include "support/kv_fix.h"

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+/* mariadb_fix.c - starts, stops, pauses and kills a MariaDB server. */
 #include "support/mariadb_fix.h"
 
 #include <arpa/inet.h>
@@ -160,11 +162,14 @@ static void sleep_ms(long ms)
 
 bool mariadb_start(struct mariadb *mariadb, const char *options)
 {
-    char data[300], socket_option[300], port[40], pid_file[300], log[300], error[340];
+    char data[300], socket_option[300], port[40], pid_file[300], tmp[300], log[300], error[340];
     snprintf(data, sizeof data, "--datadir=%s/data", mariadb->dir);
     snprintf(socket_option, sizeof socket_option, "--socket=%s", mariadb->socket);
     snprintf(port, sizeof port, "--port=%u", mariadb->port);
     snprintf(pid_file, sizeof pid_file, "--pid-file=%s/pid", mariadb->dir);
+    /* Servers in several containers may share a process id, and temporary tables are named after
+     * it. */
+    snprintf(tmp, sizeof tmp, "--tmpdir=%s", mariadb->dir);
     snprintf(log, sizeof log, "%s/log", mariadb->dir);
     snprintf(error, sizeof error, "--log-error=%s", log);
     /* Small, but as durable as a server is by default. */
@@ -174,15 +179,17 @@ bool mariadb_start(struct mariadb *mariadb, const char *options)
                             socket_option,
                             port,
                             pid_file,
+                            tmp,
                             error,
                             "--bind-address=127.0.0.1",
                             "--innodb-buffer-pool-size=16M",
                             "--innodb-log-file-size=8M",
                             "--innodb-flush-log-at-trx-commit=1",
                             "--skip-name-resolve",
+                            "--skip-ssl", /* 11.4 and newer make themselves a certificate */
                             "--performance-schema=OFF",
                             "--max-connections=50"};
-    size_t count = 14;
+    size_t count = 15;
     if (getuid() == 0)
         args[count++] = "--user=root";
     char more[1024], *rest = more;

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /* mariadb_fix.h - a real MariaDB server in a temporary directory, for tests and benches.
  *
  * The result of mariadb-install-db is kept as a template beside the temporary directories and

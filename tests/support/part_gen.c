@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+/* part_gen.c - makes partitions from a seed. */
 #include "support/part_gen.h"
 
 #include <math.h>

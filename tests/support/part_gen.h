@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /* part_gen.h - partitions of three kinds, the same for the same seed.
  *
  * regular    ids and ranges of 1000 in a row, 20 workers in any order, one done every 6 s (or 7),
@@ -9,7 +10,8 @@
  * within a day, up to an hour long, version 3..10 extreme    for tests: every number at a border of
  * its type or of a 32-bit field, texts now and then
  *
- * Ownership: texts are literals or belong to the generator. Threads: one owner. */
+ * Ownership: texts are literals or belong to the generator.
+ * Threads: one owner. */
 #pragma once
 
 #include "base/arena.h"

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+/* task_fix.c - tasks over a store in memory, for unit tests. */
 #include "support/task_fix.h"
 
 #include <stdio.h>

@@ -1,7 +1,9 @@
+// SPDX-License-Identifier: Apache-2.0
 /* task_fix.h - tasks over a store in memory without threads, and tasks that tell what happened to
  * them.
  *
- * Ownership: the test owns the fixture and the works. Threads: the test's. */
+ * Ownership: the test owns the fixture and the works.
+ * Threads: the test's. */
 #pragma once
 
 #include "base/clock.h"

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+/* test.c - the main() of every test program: registers tests, runs them, prints counts. */
 #include "test.h"
 
 #include <fcntl.h>
@@ -197,6 +199,10 @@ int main(int argc, char **argv)
             passed_count++;
         else
             failed_count++;
+    }
+    if (argc > 1 && passed_count + failed_count == 0) {
+        fprintf(stderr, "no test has \"%s\" in its name\n", argv[1]);
+        return 2;
     }
     printf("%u passed, %u failed\n", passed_count, failed_count);
     return failed_count ? 1 : 0;

@@ -1,3 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+/* tree_model.c - random steps on a tree, compared with the truth after each. */
 #include "support/tree_model.h"
 
 #include <stdlib.h>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /* tree_model.h - a tree beside what it must agree with: the truth, and an engine that lags behind.
  *
  * Each step is a commit (that may be undone), a seal, a flush, a part of a load, an eviction, or
@@ -5,7 +6,8 @@
  * After each step everything the tree claims to know is compared with the truth, and what it does
  * not claim to know must be in the engine exactly as it is true. A disagreement aborts.
  *
- * Ownership: the model owns all. Threads: one owner. */
+ * Ownership: the model owns all.
+ * Threads: one owner. */
 #pragma once
 
 #include <stdint.h>

@@ -1,8 +1,12 @@
+# SPDX-License-Identifier: Apache-2.0
 """A real server for every test: started on a free port with a directory of its own, stopped by pid.
 
-TERRACED and TERRACE name the programs; tools/run_tests.py sets them.
+TERRACED and TERRACE name the programs; tools/run_tests.py sets them. With TERRACE_CONFIG_SET=1 a CONFIG SET, which
+frees every text of an option and keeps a copy, comes after each start and before each new client of redis-py: whatever
+part of the server had kept one of those texts is found by ASan.
 """
 import itertools
+import json
 import os
 import pathlib
 import re
@@ -11,10 +15,13 @@ import shutil
 import signal
 import socket
 import subprocess
+import sys
 import tempfile
 import time
 
 import pytest
+
+sys.modules["hiredis"] = None  # redis-py takes it where it is installed, and it refuses deep replies
 import redis
 
 import land
@@ -24,11 +31,35 @@ from diff.servers import terraced_path
 from mariadb import MariaDB
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent.parent
+NO_RESERVE = ("--full-reserve", "0")  # thousands of directories of 64 MB would fill the disk; test_full_disk has it
 TERRACED = os.environ.get("TERRACED", str(ROOT / "build-dev" / "terraced"))
 TERRACE = os.environ.get("TERRACE", str(ROOT / "build-dev" / "terrace"))
+CONFIG_SET = os.environ.get("TERRACE_CONFIG_SET") == "1"
 START_SECONDS = 30
 DATABASES = itertools.count()
+NODE_MODULES = ROOT / "build-node" / "node_modules"  # tools/deps.sh test puts it there
 LISTENS = re.compile(r"listens on \S+:(\d+)")
+
+
+def config_set_again(client):
+    """Sets an option to the value it has; a server that wants a password first is left alone."""
+    try:
+        client.config_set("loglevel", next(iter(client.config_get("loglevel").values())))
+    except (redis.AuthenticationError, redis.ConnectionError):
+        pass
+
+
+def config_set_alone(port):
+    """The same by a client that leaves no trace in statistics: it is gone, and was not counted."""
+    client = redis.Redis(port=port, single_connection_client=True)
+    config_set_again(client)
+    try:
+        client.config_resetstat()
+        client.execute_command("QUIT")
+        assert client.connection._sock.recv(1) == b""
+    except (redis.AuthenticationError, redis.ConnectionError):
+        pass
+    client.close()
 
 
 class Server:
@@ -36,11 +67,13 @@ class Server:
         self.dir = pathlib.Path(directory)
         self.errors = tempfile.TemporaryFile()
         command = [*prefix, TERRACED, *([str(file)] if file else []), "--port", str(port), "--dir",
-                   str(directory), *args]
+                   str(directory), *NO_RESERVE, *args]
         self.process = subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
                                         stderr=self.errors)
         self.banner = ""
         self.port = self._wait_for_port()
+        if CONFIG_SET:
+            config_set_alone(self.port)
 
     def _wait_for_port(self):
         """Reads the banner; the last line is the one about stopping."""
@@ -55,7 +88,10 @@ class Server:
         return int(LISTENS.search(self.banner).group(1))
 
     def client(self, **options):
-        return redis.Redis(port=self.port, **options)
+        client = redis.Redis(port=self.port, **options)
+        if CONFIG_SET:
+            config_set_again(client)
+        return client
 
     def connect(self):
         return socket.create_connection(("127.0.0.1", self.port), timeout=20)
@@ -98,12 +134,13 @@ def terrace(*args, code=0):
 
 
 @pytest.fixture
-def start(tmp_path):
+def start(request, tmp_path):
     """start(name="data", *args) gives a running server; all are gone after the test."""
     servers = []
+    always = getattr(request.module, "SERVER_OPTIONS", ())  # of all servers of a file of tests
 
     def start_one(*args, name="data", **options):
-        server = Server(tmp_path / name, *args, **options)
+        server = Server(tmp_path / name, *always, *args, **options)
         servers.append(server)
         return server
 
@@ -121,6 +158,23 @@ def start(tmp_path):
 @pytest.fixture
 def server(start):
     return start()
+
+
+@pytest.fixture
+def ioredis():
+    """ioredis(*words) runs node with it and gives what is printed; .version is a tuple."""
+    package = NODE_MODULES / "ioredis" / "package.json"
+    if not package.exists():
+        pytest.skip("ioredis is not in build-node: tools/deps.sh test could not install it")
+
+    def run(*words):
+        done = subprocess.run(["node", *map(str, words)], capture_output=True, text=True, timeout=120,
+                              env={**os.environ, "NODE_PATH": str(NODE_MODULES)})
+        assert done.returncode == 0, done.stderr
+        return done.stdout
+
+    run.version = tuple(int(part) for part in json.loads(package.read_text())["version"].split("."))
+    return run
 
 
 # ---- landing ----
@@ -157,7 +211,7 @@ def landing(start):
     def start_one(sink, *words, delay=land.NEVER, args=(), **options):
         rule = ("--land", "players", "slug-data:{*}", sink.url, "delay", delay, *words)
         landed = land.Landed(start(*rule, *args, **options), sink)
-        landed.flush()  # the first pass comes without being asked for
+        landed.try_flush()
         return landed
 
     return start_one
@@ -171,7 +225,7 @@ def columns(start):
         rule = ("--land", "users", pattern, sink.url, "shape", "columns", "table", "users", "key",
                 "id", "delay", delay, *words)
         landed = land.Landed(start(*rule, *args, **options), sink)
-        landed.flush()  # the first pass comes without being asked for
+        landed.try_flush()
         return landed
 
     return start_one
@@ -198,6 +252,14 @@ def begin(start, dirs):
             words += ["--tile-batch", "1000000", "--tile-interval", "3600s"]
         return start("--tile-types", *tilekit.TYPES, *words, *options)
     return begin_one
+
+
+@pytest.fixture(autouse=True)
+def config_set_between(request):
+    """What a server that serves several tests has kept of its options."""
+    pair = request.getfixturevalue("pair") if CONFIG_SET and "pair" in request.fixturenames else None
+    if isinstance(pair, Pair):
+        config_set_alone(pair.ours.port)
 
 
 @pytest.fixture(scope="module")

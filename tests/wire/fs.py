@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """FS.* as a test speaks it: errors by their first word, maps as dicts."""
 import itertools
 import time

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """A naive file system: what FS.* has to answer. And the same to a real directory, as far as that exists there."""
 import ctypes
 import errno

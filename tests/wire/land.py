@@ -1,10 +1,11 @@
+# SPDX-License-Identifier: Apache-2.0
 """Landing as tests see it: a server with rules, and the database behind it, SQLite or MariaDB."""
 import contextlib
+import ctypes
 import json
+import os
 import sqlite3
-import time
 
-import pymysql
 import pytest
 import redis
 
@@ -13,17 +14,6 @@ NEVER = "600000"  # a delay that no test lives to see: what lands was asked for
 MASK = (1 << 64) - 1
 PRIMES = (0x9E3779B185EBCA87, 0xC2B2AE3D27D4EB4F, 0x165667B19E3779F9, 0x85EBCA77C2B2AE63,
           0x27D4EB2F165667C5)
-
-
-def wait_until(holds, seconds=20):
-    """Asks again and again; what never becomes true fails."""
-    end = time.monotonic() + seconds
-    while True:
-        got = holds()
-        if got:
-            return got
-        assert time.monotonic() < end, "it never came true"
-        time.sleep(0.005)
 
 
 def xxh64(data):
@@ -136,6 +126,15 @@ class Landed:
     def flush(self, *rule):
         assert self("LAND.FLUSH", *rule) == b"OK"
 
+    def try_flush(self):
+        """Lands what can land: the database may be away, or refuse some of it."""
+        with contextlib.suppress(redis.ResponseError):
+            self("LAND.FLUSH")
+
+    def flush_refused(self, *rule):
+        """Lands; the database refuses some of it."""
+        assert self.error("LAND.FLUSH", *rule).startswith("LANDREFUSED")
+
     def status(self, rule="players"):
         said = self("LAND.STATUS", rule)
         named = dict(zip(said[::2], said[1::2]))
@@ -187,6 +186,37 @@ class Landed:
 
 def error_json(landed, entry):
     return json.loads(landed.dirty(":error")[entry])
+
+
+def _exchange(a, b):
+    """Two names change places, at once."""
+    at_cwd, rename_exchange = -100, 2
+    libc = ctypes.CDLL(None, use_errno=True)
+    done = libc.renameat2(at_cwd, bytes(a), at_cwd, bytes(b), rename_exchange)
+    assert done == 0, os.strerror(ctypes.get_errno())
+
+
+@contextlib.contextmanager
+def away(sink):
+    """While it lasts a directory, which cannot be opened as a database, stands in the place of the file."""
+    aside = sink.path.with_suffix(".aside")
+    tails = ("", "-wal", "-shm")
+    for tail in tails:
+        part = sink.path.with_name(sink.path.name + tail)
+        if part.exists():
+            part.rename(aside.with_name(aside.name + tail))
+    sink.path.mkdir()
+    yield
+    for tail in tails[1:]:
+        part = aside.with_name(aside.name + tail)
+        if part.exists():
+            part.rename(sink.path.with_name(sink.path.name + tail))
+    # At no moment there is nothing: the server, which tries again and again, would make a new one.
+    if aside.exists():
+        _exchange(sink.path, aside)
+        aside.rmdir()
+    else:
+        sink.path.rmdir()
 
 
 @contextlib.contextmanager

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Landing against a model: random writes of several clients, kills of terraced and of its database.
 
     /usr/bin/python3 -m tests.wire.landing_model --seconds 60 --seed 1 --sink mariadb --shape columns
@@ -9,6 +10,7 @@ until a read has settled it. At the end of each phase what is in SQL equals the 
   phase 1   random commands and kills
   phase 2   the same, and more lifting, after terraced has lost its directory
 """
+import contextlib
 import argparse
 import collections
 import decimal
@@ -47,7 +49,8 @@ def show(args, limit=60):
 
 def stacks(server):
     """Where a server that hangs is, if gdb is there to tell; or how it died."""
-    time.sleep(0.2)
+    with contextlib.suppress(subprocess.TimeoutExpired):
+        server.process.wait(0.2)
     if server.process.poll() is not None or not shutil.which("gdb"):
         said = "(it was killed since)" if server.errors.closed else server.stderr()[-4000:]
         return f"exit {server.process.poll()}: {said}"
@@ -399,7 +402,7 @@ class Client(threading.Thread):
                 self.epoch = world.epoch
                 self.link = Connection(world.port)
         except OSError:
-            time.sleep(0.01)
+            world.over.wait(0.01)
             return None
         try:
             begin = time.monotonic()
@@ -413,7 +416,9 @@ class Client(threading.Thread):
             self.link.close()
             self.link = None
             if world.epoch == self.epoch and not world.over.is_set():
-                time.sleep(0.5)
+                for _ in range(100):  # whoever killed it says so when it is dead: on a busy machine that takes time
+                    if world.epoch == self.epoch:
+                        world.over.wait(0.05)
                 if world.epoch == self.epoch and not world.over.is_set():
                     raise Wrong(f"client {self.number}: {error} after "
                                 f"{[show(args) for args in commands]}; {stacks(world.server)}"
@@ -763,7 +768,7 @@ class World:
 
     def do_database_away(self):
         self.database_end(True)
-        time.sleep(self.rand.choice((0.3, 1.0)))
+        self.over.wait(self.rand.choice((0.3, 1.0)))
         self.database_start()
 
     def do_both(self):
@@ -862,7 +867,7 @@ class World:
                 wait_end = time.monotonic() + 2
                 while self.operations() < target and time.monotonic() < wait_end and \
                         not self.over.is_set():
-                    time.sleep(0.002)
+                    self.over.wait(0.002)
                 if not self.over.is_set():
                     self.trouble()
         finally:

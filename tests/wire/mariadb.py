@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """A real MariaDB server in a temporary directory, for wire tests.
 
     with MariaDB() as db:
@@ -89,7 +90,7 @@ class MariaDB:
             self.process = subprocess.Popen(
                 ["mariadbd", "--no-defaults", f"--datadir={self.dir}/data",
                  f"--socket={self.socket}", f"--port={self.port}", "--bind-address=127.0.0.1",
-                 f"--pid-file={self.dir}/pid", "--innodb-buffer-pool-size=16M",
+                 f"--pid-file={self.dir}/pid", f"--tmpdir={self.dir}", "--innodb-buffer-pool-size=16M",
                  "--innodb-log-file-size=8M", "--innodb-flush-log-at-trx-commit=1",
                  "--skip-name-resolve", "--performance-schema=OFF", *_as_root(), *options],
                 stdin=subprocess.DEVNULL, stdout=log, stderr=log, preexec_fn=_die_with_parent,

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """What the tests of PART.* share: a client that gives records as dicts."""
 import json
 

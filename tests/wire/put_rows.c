@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /* put_rows.c - writes rows into the engine of a stopped server, past everything that would keep
  * them sound: damage, as a disk could leave it.
  *

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Replies to the byte: a line goes out, and the reply has to be exactly this."""
 
 

@@ -1,8 +1,9 @@
+# SPDX-License-Identifier: Apache-2.0
 """A connection that is spoken to in lines, with terraced and redis-server alike."""
 import shlex
-import time
 
 from diff.resp import Connection, show
+from waiting import wait_until
 
 
 def words(line):
@@ -10,13 +11,6 @@ def words(line):
     if isinstance(line, str):
         line = shlex.split(line)
     return [word if isinstance(word, bytes) else str(word).encode() for word in line]
-
-
-def wait_until(holds):
-    """Asks again and again; what never becomes true fails."""
-    end = time.monotonic() + 20
-    while not holds():
-        assert time.monotonic() < end
 
 
 class Link(Connection):

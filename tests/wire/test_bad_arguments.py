@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Every command with keys of every other type, and with every argument spoilt: Redis's own replies.
 
 The commands are those of tests/wire/diff/scenario.txt, which holds every command of the types.

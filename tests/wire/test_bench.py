@@ -1,6 +1,10 @@
+# SPDX-License-Identifier: Apache-2.0
 """terrace bench: what it prints, what it sends, and what it says when the server refuses."""
 import re
+import selectors
+import socket
 import subprocess
+import threading
 
 import pytest
 
@@ -79,6 +83,40 @@ def test_a_server_with_too_few_places(start):
 ])
 def test_wrong_options_are_named(args, text):
     assert text in terrace("bench", *args, code=1)
+
+
+class Counting(threading.Thread):
+    """Answers PING, and counts what every connection sends before it waits."""
+
+    def __init__(self):
+        super().__init__(daemon=True)
+        self.listener = socket.create_server(("127.0.0.1", 0), backlog=128)
+        self.port = self.listener.getsockname()[1]
+        self.first = {}
+
+    def run(self):
+        with selectors.DefaultSelector() as ready:
+            ready.register(self.listener, selectors.EVENT_READ)
+            while True:
+                for key, _ in ready.select():
+                    if key.fileobj is self.listener:
+                        ready.register(self.listener.accept()[0], selectors.EVENT_READ)
+                        continue
+                    count = key.fileobj.recv(65536).count(b"PING")
+                    self.first.setdefault(key.fd, count)
+                    if count == 0:
+                        ready.unregister(key.fileobj)
+                    key.fileobj.send(b"+PONG\r\n" * count)
+
+
+@pytest.mark.parametrize("args, connections, batch", [
+    (["-n", 1000], 50, 1), (["-n", 100], 5, 1), (["-n", 5], 1, 1), (["-n", 20000], 50, 16),
+    (["-n", 1000, "-P", 16], 50, 16), (["-n", 1000, "-c", 2], 2, 16)])
+def test_few_requests_are_not_all_under_way_at_once(args, connections, batch):
+    server = Counting()
+    server.start()
+    terrace("bench", "-p", server.port, *args, "ping")
+    assert list(server.first.values()) == [batch] * connections
 
 
 def test_help_has_it():

@@ -1,9 +1,11 @@
+# SPDX-License-Identifier: Apache-2.0
 """Who waits for a key is served in the order of arrival, one after the other, and nobody runs for
 nothing. What redis-server does with the same lines is the measure."""
 import pytest
 
 from diff.servers import Oracle
-from talk import Link, wait_until
+from talk import Link
+from waiting import wait_until
 
 
 @pytest.fixture(scope="module")
@@ -148,10 +150,11 @@ def test_who_goes_while_it_is_its_turn_gives_it_to_the_next(server, end):
         crowd = Crowd(server)
         name = crowd.control.say("DBSIZE") and first.say("CLIENT ID")[0][1:]
         first.send([f"BLMOVE k cold LEFT RIGHT {0.05 if end == 'timeout' else 0}".encode().split()])
-        crowd.control.wait_for_blocked(1)
+        wait_until(lambda: "cmd=blmove" in crowd.control.text("CLIENT", "LIST", "ID", name))  # its time may be over by now
         second = Link(server)
+        other = second.say("CLIENT ID")[0][1:]
         second.send([b"BLPOP k 0".split()])
-        crowd.control.wait_for_blocked(2)
+        wait_until(lambda: " flags=b " in crowd.control.text("CLIENT", "LIST", "ID", other))
         lines = ["RPUSH k a"]
         if end == "kill":
             lines.append(f"CLIENT KILL ID {name}")

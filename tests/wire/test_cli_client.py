@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """terrace COMMAND: what it prints, of one reply and of many, on a terminal and on a pipe, is what redis-cli prints."""
 import os
 import pty
@@ -5,12 +6,13 @@ import re
 import select
 import signal
 import subprocess
+import tempfile
 import time
 
 import pytest
 
 from conftest import TERRACE, TERRACED, terrace
-from diff.servers import Oracle
+from diff.servers import Oracle, redis_program
 
 REDIS_CLI = "redis-cli"
 BOTH = TERRACE, REDIS_CLI
@@ -27,10 +29,13 @@ def oracle():
 class Running:
     """A program whose standard output is a terminal or a pipe."""
 
-    def __init__(self, *args, terminal=False):
+    def __init__(self, *args, terminal=False, stdin=""):
         self.out, inner = pty.openpty() if terminal else os.pipe()
-        self.process = subprocess.Popen(list(map(str, args)), stdin=subprocess.DEVNULL, stdout=inner,
-                                        stderr=subprocess.PIPE, text=True)
+        with tempfile.TemporaryFile("w+") as given:
+            given.write(stdin)
+            given.seek(0)
+            self.process = subprocess.Popen(list(map(str, args)), stdin=given, stdout=inner,
+                                            stderr=subprocess.PIPE, text=True)
         os.close(inner)
         self.printed = b""
 
@@ -75,8 +80,10 @@ def run():
     """run(program, *args) starts one; none is left after the test."""
     all_running = []
 
-    def run_one(*args, terminal=False):
-        all_running.append(Running(*args, terminal=terminal))
+    def run_one(*args, **options):
+        if args[0] == REDIS_CLI:
+            args = redis_program(REDIS_CLI), *args[1:]
+        all_running.append(Running(*args, **options))
         return all_running[-1]
 
     yield run_one
@@ -87,6 +94,20 @@ def run():
 def words_of(server, proto):
     return ["-p", server.port, *(["-3"] if proto == 3 else [])]
 
+
+LINES = """SET a "b c"
+GET a
+
+  MULTI
+INCR n
+EXPIRE n 100
+EXEC
+NOSUCH
+LRANGE 'it\\'s' 0
+HSET h f '"'
+HGETALL h
+INFO nothing
+"""
 
 both_outputs = pytest.mark.parametrize("terminal", [True, False], ids=["terminal", "pipe"])
 both_protocols = pytest.mark.parametrize("proto", [2, 3])
@@ -304,6 +325,10 @@ def test_version_is_that_of_the_server():
     (["ping", "-z"], 'unknown option "-z"'),
     (["info", "server", "--nope"], 'unknown option "--nope"'),
     (["bench", "-z", "1"], 'unknown option "-z"'),
+    (["tile", "export", "none", "imagery", "--levels", "-18446744073709551615"], "levels are N, or N-M"),
+    (["tile", "export", "none", "imagery", "--levels", "1-2-3"], "levels are N, or N-M"),
+    (["part", "run", "j", "--exec", ":", "--workers", "0"], "--workers takes a number from 1 to 1000"),
+    (["part", "run", "j", "--exec", ":", "--stale", "+100"], "--stale takes a number from 30 to"),
     (["-p"], "-p needs a value"),
     (["-3", "-n"], "-n needs a value"),
     (["ping", "-s"], "-s needs a value"),
@@ -312,6 +337,15 @@ def test_version_is_that_of_the_server():
 ])
 def test_a_wrong_option_is_named(args, text):
     assert terrace(*args, code=1).startswith(f"terrace: {text}")
+
+
+@pytest.mark.parametrize("line", ["PING", "ping", "bench -c 1", "fs check", "tile export none imagery",
+                                  "part run job --exec :"])
+@pytest.mark.parametrize("port", ["beyond", "0", "-1", "65536", "7379x", " 7379", "http", ""])
+def test_a_port_that_is_none_is_refused_and_no_other_is_asked(server, line, port):
+    port = str(server.port + 65536) if port == "beyond" else port  # whose low bits are the server's
+    words = [*line.split(), "-p", port] if line != "PING" else ["-p", port, "PING"]
+    assert f'-p takes a number from 1 to 65535, not "{port}"' in terrace(*words, code=1)
 
 
 def test_an_argument_that_looks_like_an_option_is_one_only_before_the_command(server):
@@ -352,3 +386,31 @@ def test_inspect_of_a_key_that_is_not_there_exits_with_1(server):
     server.stop()
     assert 'extra "v"' in terrace("inspect", server.dir, "--key", "k")
     assert terrace("inspect", server.dir, "--key", "nokey", code=1) == "terrace: no such key\n"
+
+
+# ---- commands from standard input ----
+
+@both_outputs
+@both_protocols
+def test_lines_of_standard_input_are_commands_of_one_connection_as_with_redis_cli(server, run, proto, terminal):
+    told = []
+    for program in BOTH:
+        server.client().flushall()
+        text, errors, code = run(program, *words_of(server, proto), terminal=terminal, stdin=LINES).end()
+        assert errors == "" and (program != TERRACE or code == 1)  # there was an error among the replies
+        told.append(text)
+    assert told[0] == told[1]
+
+
+def test_standard_input_without_a_command_is_told(server, run):
+    for given in ("", "\n \n"):
+        text, errors, code = run(TERRACE, "-p", server.port, stdin=given).end()
+        assert (text, code) == ("", 1) and "a command is missing" in errors
+
+
+@pytest.mark.parametrize("given, says", [("*1\n", "begins with its name"), ("SET a " + 70000 * "x", "at most 65534 bytes"),
+                                         ("PING\nSET a 'b\nPING\n", "unbalanced quotes")],
+                         ids=["array", "long", "quote"])
+def test_a_line_that_is_no_command_is_refused_and_nothing_hangs(server, run, given, says):
+    text, errors, code = run(TERRACE, "-p", server.port, stdin=given).end()
+    assert code == 1 and says in text + errors

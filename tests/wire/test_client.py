@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """CLIENT, HELLO, AUTH, RESET: redis-server is asked the same."""
 import re
 
@@ -5,7 +6,8 @@ import pytest
 
 from diff.resp import Closed
 from diff.servers import Oracle
-from talk import Link, wait_until
+from talk import Link
+from waiting import wait_until
 
 
 @pytest.fixture(scope="module")
@@ -41,9 +43,63 @@ def is_closed(link):
 
 def test_list_and_info_have_the_fields_of_redis_in_their_order(both):
     ours, theirs = (fields(Link(peer).text("CLIENT", "INFO")) for peer in both)
-    assert list(ours) == list(theirs)
+    assert list(ours) == [*theirs, "lib-name", "lib-ver"]  # these two of Redis 7.2
     ours, theirs = (listed(Link(peer))[0] for peer in both)
-    assert list(ours) == list(theirs)
+    assert list(ours) == [*theirs, "lib-name", "lib-ver"]
+
+
+def test_a_client_tells_which_library_it_is_as_to_redis_7_2(server):
+    link = Link(server)
+    assert link.say("CLIENT SETINFO LIB-NAME redis-py", "CLIENT SETINFO lib-ver 5.0.1") == ["+OK", "+OK"]
+    assert link.say("CLIENT SETINFO lib-foo 1", "CLIENT SETINFO lib-name 'a b'", "CLIENT SETINFO LIB-VER",
+                    "CLIENT SETINFO lib-ver '1\n'") == [
+        "-ERR Unrecognized option 'lib-foo'",
+        "-ERR lib-name cannot contain spaces, newlines or special characters.",
+        "-ERR wrong number of arguments for 'client|setinfo' command",
+        "-ERR lib-ver cannot contain spaces, newlines or special characters."]
+    link.say("RESET")  # the library stays
+    for one in (fields(link.text("CLIENT", "INFO")), listed(Link(server), "ID", link.ask("CLIENT", "ID")[1])[0]):
+        assert (one["lib-name"], one["lib-ver"]) == ("redis-py", "5.0.1")
+    assert link.say("MULTI", "CLIENT SETINFO LIB-VER ''", "EXEC") == ["+OK", "+QUEUED", "[+OK]"]
+    assert fields(link.text("CLIENT", "INFO"))["lib-ver"] == ""
+
+
+def test_list_tells_what_the_buffers_of_a_client_hold(both):
+    for peer in both:
+        link = Link(peer)
+        own = listed(link)[-1]  # its command is still in its input
+        assert (own["qbuf"], own["argv-mem"]) == ("26", "10")
+        assert [own[name] for name in ("multi-mem", "obl", "oll", "omem")] == ["0"] * 4
+        assert int(own["tot-mem"]) >= int(own["qbuf"]) + int(own["qbuf-free"])
+
+        def one(other):
+            return {name: int(value) for name, value in listed(link, "ID", other.number)[0].items()
+                    if name in "qbuf argv-mem multi-mem rbs rbp obl oll omem tot-mem".split()}
+
+        half = Link(peer)
+        half.number = half.ask("CLIENT", "ID")[1]
+        idle = one(half)
+        assert idle["qbuf"] == idle["argv-mem"] == idle["multi-mem"] == idle["omem"] == 0
+        half.socket.sendall(b"*2\r\n$3\r\nGET\r\n$100000\r\n" + b"x" * 50000)
+        wait_until(lambda: one(half)["qbuf"] >= 50000)
+        assert one(half)["tot-mem"] >= idle["tot-mem"] + 30000
+
+        queue = Link(peer)
+        queue.number = queue.ask("CLIENT", "ID")[1]
+        queue.say("MULTI", ["SET", "k", "x" * 50000])
+        assert one(queue)["multi-mem"] >= 50000 and one(queue)["tot-mem"] >= 50000
+
+        deaf = Link(peer)
+        deaf.number = deaf.ask("CLIENT", "ID")[1]
+        link.say(["SET", "v", "x" * 100000])
+        for _ in range(30):
+            deaf.send([[b"GET", b"v"]] * 10)
+        wait_until(lambda: one(deaf)["omem"] > 1000000)
+        wait = one(deaf)
+        assert wait["omem"] / wait["oll"] < 200000 and wait["tot-mem"] >= wait["omem"] and wait["rbs"] > 0
+        while one(deaf)["omem"] + one(deaf)["obl"] > 0:  # it takes all of them
+            deaf.socket.recv(1 << 20)
+        assert one(deaf)["oll"] == 0
 
 
 @pytest.mark.parametrize("lines, names", [
@@ -221,18 +277,59 @@ def test_a_pause_of_everything_holds_reads_and_ends_by_itself(server):
 
 def test_the_longer_and_the_stricter_pause_holds(server):
     control, reader = Link(server), Link(server)
-    control.say("CLIENT PAUSE 600000 ALL", "CLIENT PAUSE 1 WRITE")
+    control.say("CLIENT PAUSE 600000 WRITE", "CLIENT PAUSE 1 ALL")
     reader.send([[b"GET", b"k"]])
     assert control.say("CLIENT UNPAUSE") == ["+OK"]
     assert reader.hear() == "(nil)"
 
 
-def test_a_paused_client_that_leaves_writes_nothing(server):
+def test_who_is_held_by_a_pause_counts_as_blocked(both):
+    told = []
+    for peer in both:
+        control, writer = Link(peer), Link(peer)
+        number = writer.ask("CLIENT", "ID")[1]
+        control.say("CLIENT PAUSE 600000 WRITE")
+        writer.send([[b"SET", b"k", b"v"]])
+        control.wait_for_blocked()
+        one = listed(control, "ID", number)[0]
+        control.say("CLIENT UNPAUSE")
+        assert writer.hear() == "+OK"
+        control.wait_for_blocked(0)
+        told.append((one["flags"], one["cmd"], listed(control, "ID", number)[0]["flags"]))
+    assert told[0] == told[1] == ("b", "set", "N")
+
+
+def test_a_pause_of_everything_holds_client_pause(server):
+    """If it had run, the end of the first pause would have been its end too."""
+    link, control, writer = Link(server), Link(server), Link(server)
+    link.send([line.encode().split() for line in ("CLIENT PAUSE 600000 ALL", "CLIENT PAUSE 600000 WRITE")])
+    assert link.hear() == "+OK"
+    assert control.say("CLIENT UNPAUSE") == ["+OK"]
+    assert link.hear() == "+OK"
+    writer.send([[b"SET", b"k", b"v"]])
+    control.wait_for_blocked()
+    control.say("CLIENT UNPAUSE")
+    assert writer.hear() == "+OK"
+
+
+def test_the_server_ends_at_once_while_clients_are_held_by_a_pause(server):
     control, writer = Link(server), Link(server)
     control.say("CLIENT PAUSE 600000 WRITE")
-    number = writer.ask("CLIENT", "ID")[1]
     writer.send([[b"SET", b"k", b"v"]])
-    wait_until(lambda: listed(control, "ID", number)[0]["cmd"] == "set")
+    control.wait_for_blocked()
+    assert server.stop() == 0
+    assert "closed before their replies were taken" not in server.stderr()
+
+
+def test_a_paused_client_that_leaves_writes_nothing(server):
+    control, writer, leaving = Link(server), Link(server), Link(server)
+    control.say("CLIENT PAUSE 600000 WRITE")
+    number = writer.ask("CLIENT", "ID")[1]
+    for link in (writer, leaving):
+        link.send([[b"SET", b"k", b"v"]])
+    control.wait_for_blocked(2)
+    leaving.close()
+    control.wait_for_blocked(1)
     assert control.say(f"CLIENT KILL ID {number}") == [":1"]
     assert is_closed(writer)
     assert control.say("CLIENT UNPAUSE", "EXISTS k") == ["+OK", ":0"]
@@ -383,6 +480,27 @@ def test_a_password_can_be_set_and_taken_away_at_run_time(both):
     assert replies[0] == replies[1]
 
 
+def test_a_password_may_hold_any_byte(both, start, tmp_path):
+    password, shorter = b"\0a\0\xff b\n\0", b"\0a\0\xff b\n"
+    said = []
+    for peer in both:
+        link = Link(peer)
+        replies = [link.ask(*args) for args in (
+            ("CONFIG", "SET", "requirepass", password), ("AUTH", shorter), ("AUTH", b""), ("AUTH", password),
+            ("CONFIG", "GET", "requirepass"), ("CONFIG", "SET", "masterauth", password), ("CONFIG", "GET", "masterauth"))]
+        said.append(replies)
+        assert Link(peer).ask("GET", "k")[1].startswith(b"NOAUTH")
+        assert link.ask("CONFIG", "SET", "requirepass", "", "masterauth", "") == ("+", b"OK")
+    assert said[0] == said[1]
+    path = tmp_path / "terrace.conf"
+    path.write_text("timeout 0\n")
+    link = Link(start(file=path, name="file"))
+    link.ask("CONFIG", "SET", "requirepass", password)
+    assert link.ask("CONFIG", "REWRITE") == ("+", b"OK")
+    again = Link(start(file=path, name="again"))
+    assert [again.ask("AUTH", shorter)[0], again.ask("AUTH", password)] == ["-", ("+", b"OK")]
+
+
 def test_a_password_is_shown_neither_by_slowlog_nor_by_monitor(both):
     told = []
     for peer in both:
@@ -390,7 +508,7 @@ def test_a_password_is_shown_neither_by_slowlog_nor_by_monitor(both):
         link.say("CONFIG SET slowlog-log-slower-than 0", "SLOWLOG RESET")
         monitor.say("MONITOR")
         link.say("AUTH default hidden", "HELLO 2 AUTH default hidden SETNAME me", "AUTH hidden",
-                 "CONFIG SET slowlog-max-len 128 requirepass ''", "ECHO end")
+                 "CONFIG SET slowlog-max-len 128 requirepass ''", "CONFIG SET masterauth hidden", "ECHO end")
         heard = []
         while not heard or '"end"' not in heard[-1]:
             heard.append(monitor.hear())

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """List commands. Random sequences against Redis itself: python3 -m tests.wire.diff --only list."""
 import pytest
 import redis

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Set commands. Random sequences against Redis itself: python3 -m tests.wire.diff --only set."""
 import collections
 

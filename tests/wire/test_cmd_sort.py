@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """SORT and SORT_RO. Random sequences against Redis itself: python3 -m tests.wire.diff --only SORT."""
 import pytest
 import redis

@@ -1,10 +1,11 @@
+# SPDX-License-Identifier: Apache-2.0
 """The string commands: every option, every error, in the order Redis checks them."""
-import time
 
 import pytest
 import redis
 
 from diff.resp import Connection
+from waiting import wait_until
 
 OVER = "ERR string exceeds maximum allowed size (proto-max-bulk-len)"
 NOT_INT = "ERR value is not an integer or out of range"
@@ -301,8 +302,7 @@ def test_a_deadline_comes(server):
     client = server.client()
     client.set("k", "v", px=50)
     client.set("long", b"v" * 5000, px=50)
-    time.sleep(0.06)
-    assert client.mget("k", "long") == [None, None]
+    wait_until(lambda: client.mget("k", "long") == [None, None])
     assert client.append("long", "new") == 3 and client.ttl("long") == -1
 
 

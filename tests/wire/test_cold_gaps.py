@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Rows written into a cold key lie between intervals nobody knows: reading them back takes as many loads as the
 engine has pages of rows, however many were written and in whatever order."""
 import random

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Any read of any command may find its rows cold: same replies, same effects, once.
 
 DEBUG COLD-INJECT n makes the n-th store read of the next command answer cold. Every command of

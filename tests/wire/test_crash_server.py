@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """kill -9 under writing clients: what was acknowledged is there, in order, and MULTIs are whole.
 
 Each client writes in one order, so what is found after the crash is what its first N commands make, with

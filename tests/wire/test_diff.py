@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Every reply of terraced is Redis's: random sequences to both. See tests/wire/diff/__main__.py for the tool.
 
 TERRACE_DIFF_EXAMPLES is how many sequences each test plays; TERRACE_LONG plays fifty times as many.

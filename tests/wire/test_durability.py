@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """What a reply means: durability always, and a disk that is almost full."""
 import os
 import subprocess
@@ -5,7 +6,8 @@ import subprocess
 import pytest
 import redis
 
-from talk import Link, wait_until
+from talk import Link
+from waiting import wait_until
 
 RESERVE = "1000000gb"  # no disk has that free
 REFUSED = "-ERR disk reserve reached; only deleting commands run"

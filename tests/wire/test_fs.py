@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """FS.*: the tree, its errors, its limits, the same hot and cold."""
 import re
 

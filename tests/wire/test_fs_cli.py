@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """terrace fs: a real directory goes in, and is looked at, moved and removed."""
 import os
 import subprocess

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Any read of any FS command may find its row cold: same replies, same tree, once.
 
 Two servers get the same commands; one has the n-th read of each made cold, for n = 1, 2, 3 ... until no command reads

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """kill -9 in the middle of a stream of operations: what is there afterwards is what some prefix of them has made, at
 least all that was acknowledged. So each operation is whole or absent."""
 import random

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Rows damaged on the disk of a stopped server (put_rows writes them straight into RocksDB): what clients are told, and
 that FS.CHECK finds and heals."""
 import pathlib

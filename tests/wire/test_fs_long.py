@@ -1,10 +1,12 @@
+# SPDX-License-Identifier: Apache-2.0
 """FS.DU, TREE, FIND and CHECK: exact, small and large, hot and cold, while others write; FileInfo."""
 import threading
 
 import pytest
 
 from fs import FS, Refused, flood, pairs, swept
-from talk import Link, wait_until
+from talk import Link
+from waiting import wait_until
 
 
 @pytest.fixture

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Random operations go to FS.*, to a naive tree and to a real directory: every answer is the same, whatever is hot,
 cold, evicted, restarted or killed in between."""
 import os

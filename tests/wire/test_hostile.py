@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Clients that are many, slow, rude or gone; where Redis can be asked the same, it is."""
 import os
 import pathlib
@@ -14,6 +15,7 @@ import redis
 
 from conftest import Server
 from diff.servers import Oracle
+from waiting import wait_until
 
 MIB = 1024 * 1024
 IDLE_COUNT = 10000
@@ -60,12 +62,6 @@ def peer(request, launch):
 @pytest.fixture
 def both(launch):
     return lambda *options: (launch("terraced", *options), launch("redis", *options))
-
-
-def wait_until(holds):
-    end = time.monotonic() + 60
-    while not holds():
-        assert time.monotonic() < end
 
 
 def words(*args):

@@ -1,15 +1,19 @@
+# SPDX-License-Identifier: Apache-2.0
 """/metrics over HTTP."""
 import http.client
 import re
 import socket
 import threading
-import time
 
 import pytest
 
 from conftest import start_refused
 from diff.servers import free_port
+from land import Sqlite, away
 from talk import Link
+from waiting import wait_until
+
+SERVER_OPTIONS = ("--land-dir", "/", "--land-remote", "yes")  # rules of clients: test_landing_limits.py
 
 LABEL = r'[a-z]+="[^"\\\n]*"'
 HISTOGRAM_PART = re.compile(r"_(bucket|sum|count)$")
@@ -112,13 +116,11 @@ def test_values_are_those_of_info(web):
 
 def wait_for_metrics(web, condition):
     """The counts of dirty tables are read once a second."""
-    end = time.monotonic() + 20
-    while True:
+    def holds():
         values = metrics_of(fetch(web)[1])
-        if condition(values):
-            return values
-        assert time.monotonic() < end, values
-        time.sleep(0.05)
+        return values if condition(values) else None
+
+    return wait_until(holds)
 
 
 def test_landing_is_shown_by_rule_and_table(web, tmp_path):
@@ -127,8 +129,8 @@ def test_landing_is_shown_by_rule_and_table(web, tmp_path):
     link.say(f"LAND.RULE ADD one user:* sqlite:{tmp_path}/one.db shape columns table t key id "
              "delay 3600000 tables 2",
              f"LAND.RULE ADD two item:* sqlite:{tmp_path}/two.db shape columns table t key id "
-             "delay 3600000 tables 2 db 3")
-    time.sleep(0.1)  # their first passes
+             "delay 3600000 tables 2 db 3",
+             "LAND.FLUSH")  # their first passes are over
     link.say("HSET user:1 name ann", "HSET user:2 name bob", "HSET user:2 name cyd")
 
     def dirty(values, db):
@@ -159,15 +161,16 @@ def test_landing_is_shown_by_rule_and_table(web, tmp_path):
 
 def test_a_database_that_is_away_is_shown(web, tmp_path):
     link = Link(web)
-    (tmp_path / "dir.db").mkdir()
-    link.say(f"LAND.RULE ADD one user:* sqlite:{tmp_path}/dir.db shape columns table t key id",
-             "HSET user:1 name ann", "LAND.FLUSH")
-    values = wait_for_metrics(web, lambda values: sum(
-        values[name] for name in values if name.startswith("terrace_landing_dirty_entries{")
-        or name.startswith("terrace_landing_saving_entries{")) == 1)
-    assert values['terrace_landing_failing{rule="one"}'] == 1
-    assert values['terrace_landing_failures_total{rule="one"}'] >= 1
-    assert "landing_rules_failing:1" in link.text("INFO", "landing")
+    link.say(f"LAND.RULE ADD one user:* sqlite:{tmp_path}/dir.db shape columns table t key id", "LAND.FLUSH")
+    with away(Sqlite(tmp_path / "dir.db")):
+        link.say("HSET user:1 name ann", "LAND.FLUSH")
+        values = wait_for_metrics(web, lambda values: sum(
+            values[name] for name in values if name.startswith("terrace_landing_dirty_entries{")
+            or name.startswith("terrace_landing_saving_entries{")) == 1)
+        assert values['terrace_landing_failing{rule="one"}'] == 1
+        assert values['terrace_landing_missing{rule="one"}'] == 0
+        assert values['terrace_landing_failures_total{rule="one"}'] >= 1
+        assert "landing_rules_failing:1" in link.text("INFO", "landing")
     link.say("LAND.RULE DEL one FORCE")
     assert not [name for name in metrics_of(fetch(web)[1]) if "landing_" in name]
 
@@ -231,6 +234,54 @@ def test_what_is_not_http_does_no_harm(web):
         with socket.create_connection(("127.0.0.1", web.http_port), timeout=20) as raw:
             raw.sendall(text)
     assert fetch(web)[0].status == 200 and Link(web).say("PING") == ["+PONG"]
+
+
+def ended(sock):
+    """Waits until the server has closed it."""
+    sock.settimeout(20)
+    try:
+        return sock.recv(100) == b""
+    except ConnectionResetError:
+        return True
+
+
+def test_half_requests_give_way_to_whole_ones(web):
+    socks = []
+    for _ in range(1100):
+        socks.append(socket.create_connection(("127.0.0.1", web.http_port), timeout=20))
+        socks[-1].sendall(b"GET /metrics HTTP/1.1\r\nHost: ")
+    for _ in range(20):
+        assert fetch(web)[0].status == 200
+    assert all(ended(sock) for sock in socks[:100])  # those that have waited for the longest
+    for sock in socks:
+        sock.close()
+
+
+def test_connections_that_ask_nothing_give_way_to_those_that_ask(web):
+    socks = [socket.create_connection(("127.0.0.1", web.http_port), timeout=20) for _ in range(1100)]
+    kept = http.client.HTTPConnection("127.0.0.1", web.http_port, timeout=20)
+    for _ in range(3):
+        kept.request("GET", "/metrics")
+        assert kept.getresponse().read()
+    assert fetch(web)[0].status == 200
+    for sock in socks:
+        sock.close()
+
+
+def test_a_request_that_comes_byte_by_byte_does_not_keep_its_connection(web):
+    with socket.create_connection(("127.0.0.1", web.http_port), timeout=20) as sock:
+        sock.settimeout(0.5)
+        sock.sendall(b"GET /metrics HTTP/1.1\r\nX: ")
+        for _ in range(60):  # 30 s at most; a connection of ours waits for 10
+            try:
+                sock.sendall(b"x")
+                if sock.recv(100) == b"":
+                    return
+            except TimeoutError:
+                continue
+            except OSError:
+                return
+        raise AssertionError("it is still open")
 
 
 def test_a_port_that_is_in_use_stops_the_start_with_its_reason(web, tmp_path):

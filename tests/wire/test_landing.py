@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Landing, shape object: what is written reaches SQL, as it was last written."""
 import time
 
@@ -5,7 +6,10 @@ import pytest
 import redis
 
 from conftest import start_refused
-from land import KEY, table_of, wait_until
+from land import KEY, table_of
+from waiting import wait_until
+
+SERVER_OPTIONS = ("--land-dir", "/", "--land-remote", "yes")  # rules of clients: test_landing_limits.py
 
 OTHER = "slug-data:{game:eu:hero:43}"
 ENTRY = "game&eu&hero&42&"
@@ -435,13 +439,13 @@ def test_fields_that_cannot_land_and_come_with_a_whole_key_are_errors(landed, ho
     """A change of a whole key is O(1): what is in it is found out when it lands."""
     landed("HSET", "plain", "good", "1", "cachedAllKey", "1", b"\xff", "2", "x" * 600, "3", "z", "4")
     landed(how, "plain", KEY)
-    landed.flush()
+    landed.flush_refused()
     assert landed.live() == {"hero:42:good": b"1", "hero:42:z": b"4"}
     refused = landed("LAND.ERRORS")
     assert len(refused) == 3
     landed("DEL", KEY)
     landed("LAND.RETRY", "players")
-    landed.flush()
+    landed.try_flush()
     wait_until(lambda: landed("LAND.ERRORS") == [])
     assert landed.live() == {}
 
@@ -449,7 +453,7 @@ def test_fields_that_cannot_land_and_come_with_a_whole_key_are_errors(landed, ho
 def test_an_empty_field_that_comes_with_a_whole_key_is_an_error(landed):
     landed("HSET", "plain", "good", "1", "", "1")
     landed("RENAME", "plain", KEY)
-    landed.flush()
+    landed.flush_refused()
     assert landed.live() == {"hero:42:good": b"1"}
     assert len(landed.errors()) == 1
 
@@ -470,7 +474,7 @@ def test_a_table_of_another_pair_in_sql_is_not_written(landed, landing, sink):
     landed.flush()
     second = landing(sink, name="second")
     second("HSET", "slug-data:{a:b_c:t:1}", "f", "2")  # this store does not know yet
-    second.flush()
+    second.flush_refused()
     assert list(second.errors()) == ["a&b_c&t&1&f"]
     assert landed.live("a_b_c") == {"t:1:f": b"1"}
 
@@ -669,7 +673,7 @@ BAD_RULES = [
     ("players slug-data:{*} sqlite:x delay", "no value"),
     ("players slug-data:{*} sqlite:x colour red", "colour"),
     ("players slug-persist:{* sqlite:x", "landing's own"),
-    ("players slug-data:{*} sqlite:x password-file /nowhere/at/all", "password file"),
+    ("players slug-data:{*} mysql://root@127.0.0.1:1/x password-file /nowhere/at/all", "password file"),
 ]
 
 

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """LAND.SYNC and LAND.VERIFY: the whole of a rule, over SQLite and a real MariaDB, in both shapes."""
 import contextlib
 import sqlite3
@@ -8,6 +9,9 @@ import pytest
 import redis
 
 from mariadb import MariaDB
+from waiting import wait_until
+
+SERVER_OPTIONS = ("--land-dir", "/", "--land-remote", "yes")  # rules of clients: test_landing_limits.py
 
 NOTHING = {"different": 0, "missing_in_sql": 0, "extra_in_sql": 0, "repaired": 0, "examples": []}
 
@@ -495,6 +499,12 @@ def test_verify_of_10000_keys_while_others_are_served(plain):
 
 # ---- what can go wrong around them ----
 
+def verify_is_begun(rule):
+    """Somebody's LAND.VERIFY waits for the database, which does not answer."""
+    client = rule.server.client()
+    wait_until(lambda: any(one["cmd"] == "land.verify" for one in client.client_list()))
+
+
 def test_who_asks_may_leave(mysql, start):
     rule = Rule(start(), Object(Mysql(mysql, f"db{time.monotonic_ns()}")))
     rule.add()
@@ -503,7 +513,7 @@ def test_who_asks_may_leave(mysql, start):
     try:
         with rule.server.connect() as link:
             link.sendall(b"LAND.VERIFY r\r\n")
-            time.sleep(0.3)
+            verify_is_begun(rule)
     finally:
         mysql.pause(False)
     assert rule.verify() == {**NOTHING, "checked_keys": 1, "checked_fields": 1, "skipped": 0}
@@ -525,7 +535,7 @@ def test_the_rule_may_be_deleted_meanwhile(mysql, start):
     try:
         thread = threading.Thread(target=verify)
         thread.start()
-        time.sleep(0.3)
+        verify_is_begun(rule)
         assert rule.ask("LAND.RULE", "DEL", "r") == "OK"
         thread.join(20)
     finally:
@@ -541,7 +551,7 @@ def test_a_server_stops_while_it_verifies(mysql, start):
     try:
         link = rule.server.connect()
         link.sendall(b"LAND.VERIFY r\r\n")
-        time.sleep(0.3)
+        verify_is_begun(rule)
         assert rule.server.stop() == 0
         link.close()
     finally:

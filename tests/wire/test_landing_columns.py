@@ -1,7 +1,8 @@
+# SPDX-License-Identifier: Apache-2.0
 """Landing, shape columns: one row a key, one column a field."""
 import pytest
 
-from land import table_of
+from land import KEY, Landed, maria_queries, table_of
 
 
 def row(landed, *names, key="1"):
@@ -52,17 +53,17 @@ def test_a_value_that_does_not_fit_is_an_error_and_the_others_land(columns, sink
     users = columns(sink)
     users("HSET", "user:1", "age", "seven", "name", "bob", "more", "x")
     users("HSET", "user:2", "age", "8", "name", "eve")
-    users.flush()
+    users.flush_refused()
     assert list(users.errors()) == ["users&1&age"]
     assert row(users, "age", "name", "more") == (None, b"bob", b"x")
     assert row(users, "age", "name", key="2") == (8, b"eve")
     if sink.kind == "mysql":
         users("HSET", "user:2", "name", "much too long", "age", "9")
-        users.flush()
+        users.flush_refused()
         assert row(users, "age", "name", key="2") == (9, b"eve")  # never cut
         assert set(users.errors()) == {"users&1&age", "users&2&name"}
     users("HSET", "user:1", "age", "7")
-    users.flush()
+    users.try_flush()
     assert row(users, "age", "name", "more") == (7, b"bob", b"x")
     assert "users&1&age" not in users.errors()
 
@@ -154,7 +155,7 @@ def test_a_table_with_another_key_is_an_error(columns, sink):
     sink.ask("CREATE TABLE users (other VARCHAR(64) PRIMARY KEY, id TEXT)")
     users = columns(sink)
     users("HSET", "user:1", "a", "1")
-    users.flush()
+    users.flush_refused()
     assert b"primary key" in users.errors()["users&1&a"]["error"]
     sink.ask("DROP TABLE users")
     users("LAND.RETRY", "users")
@@ -164,7 +165,7 @@ def test_a_table_with_another_key_is_an_error(columns, sink):
 
 def test_upper_and_lower_case_are_two_fields_or_an_error(users):
     users("HSET", "user:1", "name", "a", "NAME", "b")
-    users.flush()
+    users.flush_refused()
     assert row(users, "name")[0] in (b"a", b"b") and len(users.errors()) == 1
 
 
@@ -188,3 +189,90 @@ def test_a_rule_of_all_keys_does_not_take_landings_own(columns, sqlite_sink):
     assert sqlite_sink.ask("SELECT id FROM users") == [(b"a",)]
     for words in (("LAND.EVICT", own), ("LAND.EXPLAIN", own), ("HSET", own, "x", "1")):
         assert "landing's own" in (said := users.error(*words)) or "no rule takes" in said, words
+
+
+# ---- what others see, and what it costs ----
+
+def test_a_flush_that_the_database_refused_something_of_is_an_error(columns, sink):
+    """Who hears OK may empty the store."""
+    sink.ask("CREATE TABLE users (id VARCHAR(64) PRIMARY KEY, age INTEGER, name VARCHAR(5))")
+    users = columns(sink, "flush", "store-only")
+    users("HSET", "user:1", "age", "seven", "name", "bob")
+    said = users.error("LAND.FLUSH")
+    assert said.startswith("LANDREFUSED") and "LAND.ERRORS" in said
+    assert users.error("LAND.FLUSH", "users").startswith("LANDREFUSED")  # nothing is new, and it is as before
+    users("HSET", "user:1", "age", "7")
+    users.flush()
+    assert row(users, "age", "name") == (7, b"bob")
+
+
+def test_a_flush_of_a_rule_is_not_an_error_of_another(start, sqlite_sink, maria_sink):
+    sqlite_sink.ask("CREATE TABLE users (id VARCHAR(64) PRIMARY KEY, age INTEGER)")
+    users = Landed(start("--land", "users", "user:*", sqlite_sink.url, "shape", "columns", "table", "users", "key",
+                         "id", "--land", "players", "slug-data:{*}", maria_sink.url), sqlite_sink)
+    users("HSET", "user:1", "age", "seven")
+    users("HSET", KEY, "a", "1")
+    users.flush_refused("users")
+    users.flush("players")
+    users.flush_refused()
+
+
+def test_rows_of_a_table_that_is_adopted_are_not_hidden(columns, sink):
+    """The documented way to read is WHERE is_del = 0."""
+    sink.ask("CREATE TABLE users (id VARCHAR(64) PRIMARY KEY, name VARCHAR(5))")
+    sink.ask("INSERT INTO users VALUES ('1', 'bob')")
+    users = columns(sink)
+    users("HSET", "user:2", "name", "eve")
+    users.flush()
+    sink.ask("INSERT INTO users (id, name) VALUES ('3', 'ada')")
+    assert len(sink.ask("SELECT id FROM users WHERE is_del = 0")) == 3
+    assert [users("HGET", f"user:{n}", "name") for n in (1, 2, 3)] == [b"bob", b"eve", b"ada"]
+
+
+@pytest.fixture
+def log(maria):
+    """What MariaDB was asked."""
+    maria.ask("SET GLOBAL log_output = 'TABLE'")
+    maria.ask("TRUNCATE TABLE mysql.general_log")
+    maria.ask("SET GLOBAL general_log = 1")
+    yield
+    maria.ask("SET GLOBAL general_log = 0")
+
+
+def test_a_new_column_of_a_thousand_rows_is_one_statement(columns, maria_sink, log):
+    users = columns(maria_sink)
+    with users.client.pipeline(transaction=False) as pipe:
+        for n in range(1000):
+            pipe.hset(f"user:{n}", mapping={"name": n, "gold": n, "silver": n})
+        pipe.execute()
+    users.flush()
+    assert maria_queries(maria_sink, "ALTER TABLE%") == 3
+    assert len(maria_sink.ask("SELECT id FROM users WHERE gold = silver")) == 1000
+
+
+def test_fields_that_many_rows_share_count_once_towards_the_limit(columns, maria_sink, log):
+    """200 columns, each in 4 rows of one batch: together they are more than the 512 that a table gets."""
+    users = columns(maria_sink, "tables", "1")
+    with users.client.pipeline() as pipe:
+        for n in range(4):
+            pipe.hset(f"user:{n}", mapping={f"f{f}": "x" for f in range(200)})
+        pipe.execute()
+    users.flush()
+    assert users.errors() == {} and len(maria_sink.columns("users")) == 204
+    assert maria_queries(maria_sink, "INSERT INTO `users`%") == 1  # it was not halved
+
+
+def test_a_lift_does_not_read_the_schema_again(columns, maria_sink, log):
+    users = columns(maria_sink)
+    for n in range(20):
+        users("HSET", f"user:{n}", "name", "bob")
+    users.evict(*[f"user:{n}" for n in range(20)])
+    assert users("HGETALL", "user:0") == [b"name", b"bob"]
+    before = maria_queries(maria_sink, "%information_schema%")
+    for n in range(1, 20):
+        assert users("HGETALL", f"user:{n}") == [b"name", b"bob"]
+    assert maria_queries(maria_sink, "%information_schema%") == before
+    maria_sink.ask("ALTER TABLE users ADD COLUMN more TEXT")
+    maria_sink.ask("UPDATE users SET more = 'x'")
+    users("LAND.EVICT", "user:1")
+    assert users("HGETALL", "user:1") == [b"more", b"x", b"name", b"bob"]

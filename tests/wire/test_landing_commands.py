@@ -1,10 +1,15 @@
+# SPDX-License-Identifier: Apache-2.0
 """LAND.*: rules that come and go, and what people can ask and do."""
+import threading
 import time
 
 import pytest
 import redis
 
-from land import KEY, Landed, error_json, tables_locked, wait_until
+from land import KEY, NEVER, Landed, Sqlite, away, error_json, tables_locked
+from waiting import wait_until
+
+SERVER_OPTIONS = ("--land-dir", "/", "--land-remote", "yes")  # rules of clients: test_landing_limits.py
 
 RULE = "players slug-data:{*} {url} delay 600000"
 USERS = "users user:* {url} shape columns table users key id delay 600000"
@@ -130,10 +135,12 @@ def test_a_rule_is_deleted_while_clients_wait_for_it(start, maria_sink):
 
 
 def test_passwords_are_not_shown(start):
-    client = start("--slowlog-log-slower-than", "0").client()
-    client.execute_command("LAND.RULE", "ADD", "a", "slug-data:{*}",
-                           "mysql://me:secret@127.0.0.1:1/db")
-    assert "secret" not in str(client.slowlog_get())
+    client = start("--slowlog-log-slower-than", "0", "--land", "a", "slug-data:{*}",
+                   "mysql://me:secret@127.0.0.1:1/db").client()
+    with pytest.raises(redis.ResponseError) as refused:
+        client.execute_command("LAND.RULE", "ADD", "b", "user:*", "mysql://me:secret@127.0.0.1:1/db", "shape",
+                               "columns", "table", "t", "key", "k")
+    assert "secret" not in str(client.slowlog_get()) + str(refused.value)
     said = str(client.execute_command("LAND.RULE", "LIST")) + str(
         client.execute_command("LAND.STATUS")) + str(client.config_get("land"))
     assert "secret" not in said and "me" in said
@@ -252,7 +259,7 @@ def test_what_the_database_refuses_is_shown_with_its_reason(refusing):
     before = int(time.time() * 1000)
     refusing("HSET", "user:1", "age", "old", "name", "bob")
     version = int(refusing.dirty()["users&1&age"].split(":")[1])
-    refusing.flush()
+    refusing.flush_refused()
     assert refusing.dirty() == refusing.dirty(":saving") == {}
     error = error_json(refusing, "users&1&age")
     assert set(error) == {"op", "version", "attempts", "error", "next_ms"}
@@ -272,7 +279,7 @@ def test_what_the_database_refuses_is_shown_with_its_reason(refusing):
 def test_retry_tries_again_and_the_wait_doubles(refusing):
     refusing("HSET", "user:1", "age", "old")
     refusing("HSET", "user:2", "age", "older")
-    refusing.flush()
+    refusing.flush_refused()
     for attempt in (2, 3):
         assert refusing("LAND.RETRY", "users", "users&1&age", "nothing") == 1
         wait_until(lambda: error_json(refusing, "users&1&age")["attempts"] == attempt)
@@ -299,9 +306,64 @@ def test_an_error_is_retried_by_itself(columns, sqlite_sink):
 def test_drop_gives_up(refusing):
     refusing("HSET", "user:1", "age", "old")
     refusing("HSET", "user:2", "age", "older")
-    refusing.flush()
+    refusing.flush_refused()
     assert refusing("LAND.DROP", "users", "users&1&age") == 1
     assert list(refusing.errors()) == ["users&2&age"]
     assert refusing("LAND.DROP", "users") == 1 and refusing("LAND.DROP", "users") == 0
     assert refusing("HGET", "user:1", "age") == b"old"  # what is here stays
     assert refusing("LAND.WAIT", "0") == 1
+
+
+# ---- a writer who never stops ----
+
+class Writer(threading.Thread):
+    """Sets the one field of a key to 1, 2, 3 … and makes a key each time, until it is stopped."""
+
+    def __init__(self, server, key):
+        super().__init__(daemon=True)
+        self.client, self.key = server.client(), key
+        self.count, self.stopped = 0, False
+        self.start()
+        wait_until(lambda: self.count > 0)
+
+    def run(self):
+        while not self.stopped:
+            pipe = self.client.pipeline(transaction=False)
+            pipe.hset(self.key, "hot", self.count + 1)
+            pipe.hset(f"slug-data:{{game:eu:other:{self.count}}}", "f", "x")
+            pipe.execute()
+            self.count += 1
+
+    def stop(self):
+        self.stopped = True
+        self.join(60)
+
+
+@pytest.mark.parametrize("words", [("LAND.WAIT", "0"), ("LAND.FLUSH", "players")])
+def test_a_steady_writer_starves_nobody_who_waits(landing, sqlite_sink, words):
+    """It waits for what was written before it came, not for what is written meanwhile."""
+    landed = landing(sqlite_sink)
+    writer = Writer(landed.server, KEY)
+    for _ in range(5):
+        before = writer.count
+        assert landed(*words) in (1, b"OK")
+        assert int(landed.live()["hero:42:hot"]) >= before
+    writer.stop()
+
+
+def test_a_field_that_changes_all_the_time_lands_beside_a_rule_that_is_away(landing, sqlite_sink, tmp_path):
+    """The other rule's entries stay in the snapshot, so that this one takes its own from the table itself."""
+    landed = landing(sqlite_sink, "tables", "1")
+    other = Sqlite(tmp_path / "other.db")
+    landed("LAND.RULE", "ADD", "users", "user:*", other.url, "shape", "columns", "table", "users", "key", "id",
+           "tables", "1", "delay", NEVER)
+    with away(other):
+        landed("HSET", "user:1", "name", "bob")
+        assert "LANDDOWN" in landed.error("LAND.FLUSH", "users")
+        landed.flush("players")  # the snapshot holds the entry of the other rule from here on
+        writer = Writer(landed.server, KEY)
+        for _ in range(20):
+            before = writer.count
+            landed.flush("players")
+            assert int(landed.live()["hero:42:hot"]) >= before
+        writer.stop()

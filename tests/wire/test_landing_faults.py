@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Landing when things break: nothing is lost, nothing older wins, the reason can be seen, and
 everything is caught up with afterwards."""
 import contextlib
@@ -11,8 +12,10 @@ import threading
 import pymysql
 import pytest
 
-from land import KEY, NEVER, Landed, Maria, Sqlite, tables_locked, wait_until
+from iofault import Faults
+from land import KEY, NEVER, Landed, Maria, Sqlite, tables_locked
 from mariadb import MariaDB
+from waiting import wait_until
 
 ENTRY = "game&eu&hero&42&"
 
@@ -115,9 +118,11 @@ def test_a_full_disk(landing):
         landed("HSET", KEY, "a", "1")
         landed.flush()
         sink.ask("CREATE TABLE filler (id INT PRIMARY KEY AUTO_INCREMENT, value LONGBLOB)")
-        with contextlib.suppress(pymysql.err.MySQLError):
+        with pytest.raises(pymysql.err.MySQLError) as full:
             while True:
                 sink.ask("INSERT INTO filler (value) VALUES (REPEAT('x', 100000))")
+        if full.value.args[0] == pymysql.constants.CR.CR_SERVER_LOST:
+            pytest.skip("this mariadbd dies where its file may not grow (11.8 does)")
         want = {"hero:42:a": b"1"}
         for n in range(20):
             landed("HSET", KEY, f"f{n}", "y" * 100000)
@@ -188,7 +193,7 @@ def test_a_column_that_is_too_short_is_an_error_and_never_cuts(landing, maria_si
     landed.flush()
     maria_sink.ask("ALTER TABLE game_eu MODIFY value VARBINARY(4)")
     landed("HSET", KEY, "a", "12345", "b", "1234")
-    landed.flush()
+    landed.flush_refused()
     assert landed.live() == {"hero:42:a": b"1", "hero:42:b": b"1234"}
     assert list(landed.errors()) == [ENTRY + "a"]
     maria_sink.ask("ALTER TABLE game_eu MODIFY value LONGBLOB")
@@ -211,7 +216,7 @@ def test_poison_among_good_rows(landing, sink):
         for i in range(1000):
             pipe.hset(f"slug-data:{{game:eu:hero:{i // 3}}}", f"f{i}", "bad" if i in bad else i)
         pipe.execute()
-    landed.flush()
+    landed.flush_refused()
     assert len(landed.live()) == 1 + 1000 - len(bad)
     assert {entry.rsplit("&", 1)[1] for entry in landed.errors("COUNT", "1000")} == \
         {f"f{i}" for i in bad}
@@ -416,7 +421,11 @@ def test_sqlite_file_removed_while_it_is_open(landing, sqlite_sink):
     for path in list(sqlite_sink.path.parent.glob("sink.db*")):
         path.unlink()
     landed("HSET", KEY, "b", "2")
-    wait_until(lambda: landed.sink.path.exists() and landed.live() == {"hero:42:b": b"2"})
+    wait_until(lambda: landed.status()["state"] == "missing")
+    assert not sqlite_sink.path.exists()
+    assert landed("LAND.RULE", "SINK", "players", "NEW")[0] == 2
+    landed.flush()
+    assert landed.live() == {"hero:42:a": b"1", "hero:42:b": b"2"}
 
 
 @pytest.mark.skipif(os.getuid() == 0, reason="root writes into read-only files")
@@ -576,3 +585,21 @@ def test_stopping_does_not_wait_for_a_database_that_hangs(landing, maria_sink):
         assert landed.server.stop() == 0
     landed = landing(maria_sink)
     assert landed.live() == {"hero:42:a": b"2"}
+
+
+def test_only_what_is_on_disk_is_landed(start, sqlite_sink, tmp_path):
+    """The journal cannot be synced: what was written since would be gone after a power cut, and SQL has none of it."""
+    faults = Faults(tmp_path)
+    server = start("--land", "players", "slug-data:{*}", sqlite_sink.url, "delay", NEVER, prefix=faults.prefix())
+    landed = Landed(server, sqlite_sink)
+    landed("HSET", KEY, "a", "1")
+    landed.flush()
+    rule = faults.arm("/journal/", calls=("sync",))
+    landed("HSET", KEY, "a", "2")
+    assert landed("HGET", KEY, "a") == b"2"
+    with server.connect() as waits:
+        waits.sendall(b"LAND.FLUSH\r\n")
+        wait_until(lambda: landed.dirty(":saving") or not landed.dirty())  # it is under way
+        wait_until(lambda: faults.failed(rule) > 0)
+        server.kill()
+    assert landed.live() == {"hero:42:a": b"1"}

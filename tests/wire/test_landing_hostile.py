@@ -1,12 +1,18 @@
+# SPDX-License-Identifier: Apache-2.0
 """Landing against tables that others have made, databases that hang, many refused rows, and clocks
 that go back."""
 import contextlib
+import queue
 import socket
 import subprocess
+import threading
 
 import pytest
 
-from land import KEY, NEVER, Landed, error_json, wait_until
+from land import KEY, NEVER, Landed, error_json
+from waiting import wait_until
+
+SERVER_OPTIONS = ("--land-dir", "/", "--land-remote", "yes")  # rules of clients: test_landing_limits.py
 
 # ---- tables of others ----
 
@@ -85,7 +91,7 @@ def test_tables_that_differ_in_case_are_one_for_two_servers(landed, landing, sin
     landed("HSET", KEY, "a", "1")
     landed.flush()
     other("HSET", "slug-data:{GAME:EU:hero:42}", "a", "2")
-    other.flush()
+    other.flush_refused()
     error = other.errors()["GAME&EU&hero&42&a"]
     assert b"belongs to another app and region" in error["error"]
     assert landed.live() == {"hero:42:a": b"1"}
@@ -94,7 +100,7 @@ def test_tables_that_differ_in_case_are_one_for_two_servers(landed, landing, sin
 def test_the_table_of_tables_is_nobodys(landed, sink):
     landed("HSET", KEY, "a", "1")
     landed("HSET", "slug-data:{terrace:tables:hero:42}", "a", "1")
-    landed.flush()
+    landed.flush_refused()
     assert list(landed.errors()) == ["terrace&tables&hero&42&a"]
     assert landed.live() == {"hero:42:a": b"1"}
 
@@ -119,7 +125,7 @@ def test_a_generated_column_is_nobodys_field(columns, sink, how):
     landed.flush()
     assert landed.errors() == {}
     landed("HSET", "user:2", "both_", "x")
-    landed.flush()
+    landed.flush_refused()
     assert b'no column "both_"' in landed.errors()["users&2&both_"]["error"]
 
 
@@ -164,12 +170,12 @@ def test_a_client_that_invents_fields_breaks_nobody_elses_keys(columns, sqlite_s
     landed = columns(sqlite_sink)
     for some in range(0, 600, 100):
         landed.client.hset("user:1", mapping={f"f{some + n}": "x" for n in range(100)})
-        landed.flush()
+        landed.try_flush()
     errors = landed.errors("COUNT", "1000")
     assert len(errors) == 600 - (512 - 4)
     assert all(b"has 512 columns, and gets no more" in item["error"] for item in errors.values())
     landed("HSET", "user:2", "f1", "y")
-    landed.flush()
+    landed.flush_refused()
     landed("LAND.EVICT", "user:2")
     assert landed("HGETALL", "user:2") == [b"f1", b"y"] and landed("HGETALL", "user:3") == []
 
@@ -187,7 +193,7 @@ def test_a_reason_is_cut_between_two_characters(landed, before):
     landed.sink.ask("CREATE TRIGGER no BEFORE INSERT ON game_eu FOR EACH ROW BEGIN " + then +
                     "; END")
     landed("HSET", KEY, "b", "1")
-    landed.flush()
+    landed.flush_refused()
     reason = error_json(landed, "game&eu&hero&42&b")["error"]
     assert "错" * 20 in reason and "�" not in reason
 
@@ -208,34 +214,103 @@ def hole_url(hole, seconds):
     return f"mysql://root@127.0.0.1:{port}/game?connect-timeout={seconds}"
 
 
-def test_deleting_a_rule_waits_for_no_database(start, hole):
+class Door:
+    """Leads to a MariaDB while it is open; a hole when it is shut."""
+
+    def __init__(self, maria):
+        self.target = maria.port
+        self.is_open = True
+        self.links, self.stuck = [], queue.Queue()
+        self.listening = socket.create_server(("127.0.0.1", 0))
+        threading.Thread(target=self._serve, daemon=True).start()
+
+    def url(self, database):
+        return f"mysql://root@127.0.0.1:{self.listening.getsockname()[1]}/{database}?connect-timeout=3600"
+
+    def _serve(self):
+        with contextlib.suppress(OSError):
+            while True:
+                link = self.listening.accept()[0]
+                if not self.is_open:
+                    self.stuck.put(link)
+                    continue
+                other = socket.create_connection(("127.0.0.1", self.target))
+                self.links += [link, other]
+                for pair in ((link, other), (other, link)):
+                    threading.Thread(target=self._pump, args=pair, daemon=True).start()
+
+    @staticmethod
+    def _pump(link, other):
+        with contextlib.suppress(OSError):
+            while data := link.recv(65536):
+                other.sendall(data)
+        with contextlib.suppress(OSError):
+            other.shutdown(socket.SHUT_RDWR)
+
+    def shut(self):
+        self.is_open = False
+        while self.links:
+            with contextlib.suppress(OSError):
+                self.links.pop().shutdown(socket.SHUT_RDWR)
+
+    def open(self):
+        self.is_open = True
+
+
+@pytest.fixture
+def door(maria):
+    door = Door(maria)
+    yield door
+    door.shut()
+    door.listening.close()
+
+
+def test_deleting_a_rule_waits_for_no_database(start, door, maria_sink):
     """Both its threads are in the middle of connecting, which nothing can cut short."""
     server = start()
     one = Landed(server, None)
-    one("LAND.RULE", "ADD", "players", "slug-data:{*}", hole_url(hole, 3600), "delay", "1")
+    one("LAND.RULE", "ADD", "players", "slug-data:{*}", door.url(maria_sink.name), "delay", "1")
+    one("LAND.FLUSH")
+    door.shut()
     one("HSET", KEY, "a", "1")
     waits = server.connect()
     waits.sendall(b"HGETALL slug-data:{game:eu:hero:7}\r\n")
-    links = [hole.accept()[0], hole.accept()[0]]
+    links = [door.stuck.get(timeout=20), door.stuck.get(timeout=20)]
     assert one("LAND.RULE", "DEL", "players", "FORCE") == b"OK"
     assert waits.recv(100) == b"*0\r\n"
     assert one("HGET", KEY, "a") == b"1"
-    one("LAND.RULE", "ADD", "players", "slug-data:{*}", hole_url(hole, 3600), "delay", "1")
-    assert one("LAND.RULE", "DEL", "players") == b"OK"
     for link in (waits, *links):
         link.close()  # threads and what they had go now
     assert one("PING") == b"PONG"
 
 
-def test_deleted_rules_that_hang_have_a_limit(start, hole):
+def test_deleted_rules_that_hang_have_a_limit(start, door, maria_sink):
     one = Landed(start(), None)
+    stuck = []
     for _ in range(64):
-        one("LAND.RULE", "ADD", "r", "slug-data:{*}", hole_url(hole, 3600), "delay", "1")
+        door.open()
+        one("LAND.RULE", "ADD", "r", "slug-data:{*}", door.url(maria_sink.name), "delay", "1")
+        one("LAND.FLUSH")
+        door.shut()
         one("HSET", KEY, "a", "1")
-        hole.accept()[0].detach()  # stays open
+        stuck.append(door.stuck.get(timeout=20))
         one("LAND.RULE", "DEL", "r", "FORCE")
     assert "64 deleted rules still wait" in one.error(
-        "LAND.RULE", "ADD", "r", "slug-data:{*}", hole_url(hole, 3600))
+        "LAND.RULE", "ADD", "r", "slug-data:{*}", door.url(maria_sink.name))
+
+
+def test_nobody_waits_for_a_rule_whose_client_is_gone(start, hole, sqlite_sink):
+    """Its database does not answer; the client that adds it goes away, and another rule takes its place."""
+    server = start()
+    gone = server.connect()
+    gone.sendall(f"LAND.RULE ADD r slug-data:{{*}} {hole_url(hole, 3600)}\r\n".encode())
+    link = hole.accept()[0]
+    one = Landed(server, sqlite_sink)
+    assert "another rule is being added" in one.error("LAND.RULE", "ADD", "r", "slug-data:{*}", sqlite_sink.url)
+    gone.close()
+    wait_until(lambda: one.client.execute_command("INFO", "clients")["connected_clients"] == 2)
+    assert one("LAND.RULE", "ADD", "r", "slug-data:{*}", sqlite_sink.url) == b"OK"
+    link.close()
 
 
 def test_who_waits_for_a_database_that_hangs_hears_of_it_once(start, hole):
@@ -284,7 +359,7 @@ def refused(landing, sqlite_sink):
     for owner in range(20):
         landed.client.hset(f"slug-data:{{game:eu:hero:{owner}}}",
                            mapping={f"f{n}": n for n in range(100)})
-    landed.flush()
+    landed.flush_refused()
     assert landed.status()["errors"] == 2000
     return landed
 

@@ -1,9 +1,11 @@
+# SPDX-License-Identifier: Apache-2.0
 """Lifting: what is not here is asked of SQL, once, and never put over what is here."""
 import threading
 
 import pytest
 
-from land import KEY, maria_queries, table_of, tables_locked, wait_until
+from land import KEY, maria_queries, table_of, tables_locked
+from waiting import wait_until
 
 ENTRY = "game&eu&hero&42&"
 DAY_MS = 24 * 3600 * 1000
@@ -314,7 +316,7 @@ def test_an_older_version_never_wins(evicted):
     evicted("HSET", KEY, "a", "ours")
     version = int(evicted.dirty()[ENTRY + "a"].split(":")[1])
     evicted.put("hero:42:a", b"newer", version=version + 1)
-    evicted.flush()
+    evicted.flush_refused()
     assert evicted.live()["hero:42:a"] == b"newer"
     evicted("HSET", KEY, "a", "newest")
     evicted.flush()

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Landing against a model (landing_model.py), and what the model has found, each as small as it gets.
 
 TERRACE_LONG=1 plays for minutes instead of seconds.
@@ -10,6 +11,7 @@ import pytest
 import redis
 
 import landing_model
+from land import Sqlite, away
 
 LONG = bool(os.environ.get("TERRACE_LONG"))
 OPERATIONS, SECONDS = (1 << 60, 120) if LONG else (3000, 5)  # of each of two phases
@@ -141,13 +143,12 @@ def test_a_lift_sees_columns_that_were_added_after_the_last_one(land):
 
 def test_flush_lands_what_was_marked_behind_an_old_snapshot(land, tmp_path):
     client = land("tables 1")
-    base = tmp_path / "landed.db"
-    base.mkdir()  # a directory cannot be opened as a database
-    client.hset(KEY, "f", "v")
-    with pytest.raises(redis.ResponseError, match="LANDDOWN"):
-        client.execute_command("LAND.FLUSH")
-    client.hset(OTHER, "f", "v")
-    base.rmdir()
+    client.execute_command("LAND.FLUSH")
+    with away(Sqlite(tmp_path / "landed.db")):
+        client.hset(KEY, "f", "v")
+        with pytest.raises(redis.ResponseError, match="LANDDOWN"):
+            client.execute_command("LAND.FLUSH")
+        client.hset(OTHER, "f", "v")
     assert client.execute_command("LAND.FLUSH") == "OK"
     assert rows(tmp_path, "SELECT owner_id FROM game_eu ORDER BY owner_id") == [("1",), ("2",)]
 

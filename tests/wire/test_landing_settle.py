@@ -1,18 +1,21 @@
+# SPDX-License-Identifier: Apache-2.0
 """Entries that stand where nobody looks for them, and keys that stand where landing's own should."""
 import contextlib
-import ctypes
 import json
-import os
+import pathlib
 import random
+import re
+import sqlite3
 import subprocess
 import threading
-import time
 
 import pytest
-import redis
 
 from conftest import TERRACED, start_refused
-from land import KEY, NEVER, Landed, table_of, wait_until
+from land import KEY, NEVER, Landed, away, table_of
+from waiting import wait_until
+
+SERVER_OPTIONS = ("--land-dir", "/", "--land-remote", "yes")  # rules of clients: test_landing_limits.py
 
 PARTS = ("", ":saving", ":error")
 TABLES = 64
@@ -58,37 +61,6 @@ def all_stand_right(client, tables):
         for entry in found:
             assert table_of(key_of(entry), tables) == n, (n, entry)
     return held
-
-
-def exchange(a, b):
-    """Two names change places, at once."""
-    at_cwd, rename_exchange = -100, 2
-    libc = ctypes.CDLL(None, use_errno=True)
-    done = libc.renameat2(at_cwd, bytes(a), at_cwd, bytes(b), rename_exchange)
-    assert done == 0, os.strerror(ctypes.get_errno())
-
-
-@contextlib.contextmanager
-def away(sink):
-    """A directory cannot be opened as a database."""
-    aside = sink.path.with_suffix(".aside")
-    tails = ("", "-wal", "-shm")
-    for tail in tails:
-        part = sink.path.with_name(sink.path.name + tail)
-        if part.exists():
-            part.rename(aside.with_name(aside.name + tail))
-    sink.path.mkdir()
-    yield
-    for tail in tails[1:]:
-        part = aside.with_name(aside.name + tail)
-        if part.exists():
-            part.rename(sink.path.with_name(sink.path.name + tail))
-    # At no moment there is nothing: the server, which tries again and again, would make a new one.
-    if aside.exists():
-        exchange(sink.path, aside)
-        aside.rmdir()
-    else:
-        sink.path.rmdir()
 
 
 def landed_on(server, sink):
@@ -137,9 +109,9 @@ def test_marks_follow_the_number_of_tables(start, sqlite_sink, before, after, ho
 
 def test_what_was_being_saved_is_marked_anew(start, sqlite_sink):
     landed = landed_on(start(*players(sqlite_sink, 8)), sqlite_sink)
-    with away(sqlite_sink):
-        for n in range(20):
-            landed.client.hset(hero(n), "a", n)
+    for n in range(20):
+        landed.client.hset(hero(n), "a", n)
+    with locked(sqlite_sink):
         assert "LANDDOWN" in landed.error("LAND.FLUSH")
         old = {entry: value for (_n, part), found in entries(landed.client).items()
                for entry, value in found.items() if part == ":saving"}
@@ -147,6 +119,7 @@ def test_what_was_being_saved_is_marked_anew(start, sqlite_sink):
         landed.client.hset(hero(0), "a", "newer")  # in both
         disk(landed)
         landed.server.kill()
+    with away(sqlite_sink):
         landed = Landed(start(*players(sqlite_sink, 3)), sqlite_sink)
         for found in all_stand_right(landed.client, 3).values():
             for entry, value in found.items():
@@ -163,10 +136,10 @@ def test_what_was_refused_keeps_its_attempts(start, sqlite_sink):
     landed = landed_on(start(*users(sqlite_sink, 8)), sqlite_sink)
     for n in range(12):
         landed.client.hset(f"user:{n}", mapping={"age": "old", "name": f"u{n}"})
-    landed.flush()
+    landed.flush_refused()
     for _ in range(2):
         assert landed("LAND.RETRY", "users") == 12
-        landed.flush()
+        landed.flush_refused()
     before = {entry: value for found in entries(landed.client).values()
               for entry, value in found.items()}
     assert len(before) == 12 and all(json.loads(v)["attempts"] > 1 for v in before.values())
@@ -181,7 +154,7 @@ def test_what_was_refused_keeps_its_attempts(start, sqlite_sink):
                     entry: json.loads(v)["attempts"] for entry, v in before.items()}.items()
         assert set(before) == {entry for found in held.values() for entry in found}
     landed.client.hset("user:0", "age", "7")
-    landed.flush()
+    landed.flush_refused()
     assert landed("LAND.DROP", "users") == 11
     assert entries(landed.client) == {}
     rows = dict(sqlite_sink.ask("SELECT id, age FROM users"))
@@ -203,8 +176,13 @@ def test_nothing_wrong_nothing_written(start, sqlite_sink):
         assert info(landed, "landing_orphans") == 0
 
 
+def written_bytes(process):
+    """By all write calls so far."""
+    return int(re.search(r"^wchar: (\d+)", pathlib.Path(f"/proc/{process.pid}/io").read_text(), re.MULTILINE)[1])
+
+
 @pytest.mark.parametrize("seed", range(3))
-def test_killed_while_entries_move(start, sqlite_sink, seed):
+def test_killed_while_entries_move(start, sqlite_sink, seed, tmp_path):
     """Kills at any time; what is found is never half, and in the end everything lands."""
     chance = random.Random(seed)
     server = start(*players(sqlite_sink, 64), "--durability", "always")
@@ -216,10 +194,12 @@ def test_killed_while_entries_move(start, sqlite_sink, seed):
             pipe.execute()
         server.kill()
         for tables in (1, 7, 2, 64, 3):
-            process = subprocess.Popen([TERRACED, "--port", "0", "--dir", str(server.dir),
-                                        *players(sqlite_sink, tables)],
-                                       stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
-            time.sleep(chance.uniform(0.01, 0.3))
+            with open(tmp_path / "said", "w+") as said:
+                process = subprocess.Popen([TERRACED, "--port", "0", "--dir", str(server.dir),
+                                            *players(sqlite_sink, tables)],
+                                           stdout=said, stderr=subprocess.DEVNULL)
+            enough = chance.randrange(128 * 1024)  # bytes: about what moving all entries writes
+            wait_until(lambda: written_bytes(process) >= enough or "listens" in (tmp_path / "said").read_text())
             process.kill()
             process.wait()
         server = start(*players(sqlite_sink, 5))
@@ -231,6 +211,14 @@ def test_killed_while_entries_move(start, sqlite_sink, seed):
 
 
 # ---- a rule that comes back ----
+
+@contextlib.contextmanager
+def locked(sink):
+    """While it lasts the database answers, and nobody else writes to it."""
+    with contextlib.closing(sqlite3.connect(sink.path, isolation_level=None)) as link:
+        link.execute("BEGIN IMMEDIATE")
+        yield
+
 
 def add(landed, words):
     return landed("LAND.RULE", "ADD", *words[1:])
@@ -255,7 +243,7 @@ def test_a_rule_that_comes_back_by_a_command(start, sqlite_sink):
     left = info(landed, "landing_orphans")
     assert left == 2001
     assert f"database 0 has {left} entries" in landed.server.stderr()
-    with away(sqlite_sink):
+    with locked(sqlite_sink):
         assert add(landed, players(sqlite_sink, 3)) == b"OK"
         assert sum(map(len, all_stand_right(landed.client, 3).values())) == left
         assert landed("HGET", KEY, "gone") is None
@@ -287,7 +275,7 @@ def test_another_rule_lands_while_one_comes_back(start, sqlite_sink):
     landed.server.kill()
     landed = landed_on(start(*users(sqlite_sink, 8)), sqlite_sink)
     assert info(landed, "landing_orphans") == 3000
-    over = threading.Event()
+    begun, over = threading.Event(), threading.Event()
 
     def others():
         client = landed.server.client()
@@ -296,10 +284,11 @@ def test_another_rule_lands_while_one_comes_back(start, sqlite_sink):
                 return
             client.hset(f"user:{n % 50}", "name", n)
             client.execute_command("LAND.FLUSH", "users")
+            begun.set()
 
     thread = threading.Thread(target=others)
     thread.start()
-    time.sleep(0.1)
+    assert begun.wait(20)
     try:
         assert add(landed, players(sqlite_sink, 3)) == b"OK"
     finally:
@@ -356,7 +345,7 @@ def test_a_renamed_rule_and_another_database_are_told(start, sqlite_sink):
     # given up: the rule comes back, and takes them with it
     landed = landed_on(start(*players(sqlite_sink, 4, "db", "2")), sqlite_sink)
     assert orphaned(landed.server, 0, 3)
-    with away(sqlite_sink):
+    with locked(sqlite_sink):
         assert add(landed, users(sqlite_sink, 9)) == b"OK"
         assert info(landed, "landing_orphans") == 1
         assert landed("LAND.RULE", "DEL", "users", "FORCE") == b"OK"

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Versions: what was acknowledged here reaches SQL, also if SQL has one that is ahead of us."""
 import contextlib
 import shutil
@@ -6,7 +7,8 @@ import threading
 
 import pytest
 
-from land import KEY, wait_until
+from land import KEY
+from waiting import wait_until
 
 ENTRY = "game&eu&hero&42&"
 HOUR = 3600 * 1000 << 20
@@ -21,10 +23,10 @@ def users(columns, sink):
 
 def settle(landed):
     """What SQL was ahead of is refused once, and lands when it is tried again."""
-    landed.flush()
+    landed.try_flush()
     for rule in landed("LAND.STATUS"):
         landed("LAND.RETRY", rule[rule.index(b"rule") + 1])
-    landed.flush()
+    landed.try_flush()
 
 
 def test_a_newer_version_is_not_overwritten_before_ours_is_above_it(landed):
@@ -32,11 +34,11 @@ def test_a_newer_version_is_not_overwritten_before_ours_is_above_it(landed):
     landed.evict(KEY)
     landed.put("hero:42:a", b"theirs", version=landed.version("hero:42:a") + HOUR)
     landed("HSET", KEY, "a", "ours")
-    landed.flush()
+    landed.flush_refused()
     assert landed.live() == {"hero:42:a": b"theirs"}
     assert [item["error"] for item in landed.errors().values()] == [
         b"the database holds a newer version of this row"]
-    wait_until(lambda: (landed.flush(), landed.live())[1] == {"hero:42:a": b"ours"})  # by itself
+    wait_until(lambda: (landed.try_flush(), landed.live())[1] == {"hero:42:a": b"ours"})  # by itself
     assert landed.errors() == {}
 
 

@@ -1,15 +1,19 @@
+# SPDX-License-Identifier: Apache-2.0
 """Ends and starts of the process."""
 import os
 import random
+import re
+import shutil
 import signal
+import socket
 import subprocess
 import threading
-import time
 
 import pytest
 import redis
 
 from conftest import TERRACED, start_refused, terrace
+from waiting import wait_until
 
 ROUNDS = 20
 
@@ -51,7 +55,8 @@ def test_kill_loses_nothing_acknowledged(start):
         first = (acknowledged[-1] + 1000) if acknowledged else 0
         writer = threading.Thread(target=write_until_killed, args=(server, first, acknowledged))
         writer.start()
-        time.sleep(rand.uniform(0.01, 0.15))
+        enough = len(acknowledged) + rand.randrange(1, 1000)
+        wait_until(lambda: len(acknowledged) >= enough)
         server.kill()
         writer.join()
     server = start()
@@ -73,6 +78,16 @@ def test_a_signal_flushes_and_ends(start, ending):
     server = start()
     assert server.client().info("persistence")["recovered_turns"] == 0
     assert server.client().get("k99") == b"99"
+
+
+def test_sigint_that_was_ignored_at_the_start_stays_ignored(start):
+    """So a script starts what it puts in the background; Ctrl-C is for the script."""
+    server = start(prefix=("env", "--ignore-signal=INT"))
+    assert f"stop            kill {server.process.pid}\n" in server.banner
+    server.process.send_signal(signal.SIGINT)
+    for _ in range(100):
+        assert server.client().ping()
+    assert server.stop() == 0
 
 
 def test_a_signal_lets_requests_finish(start):
@@ -217,11 +232,39 @@ def fill(client):
 
 
 def wait_until_writable(client):
-    end = time.monotonic() + 20
-    while True:
+    def holds():
         try:
             return client.set("again", "works")
         except redis.ResponseError:
-            if time.monotonic() > end:
-                raise
-            time.sleep(0.2)
+            return False
+
+    return wait_until(holds)
+
+
+def test_another_rocksdb_than_that_of_the_build_is_refused(start, tmp_path):
+    """The library is the real one; its file's name says that it is another."""
+    start().stop()
+    listed = subprocess.run(["ldd", TERRACED], capture_output=True, text=True, check=True).stdout
+    name, path = re.search(r"(librocksdb\.so\.\S+) => (\S+)", listed).groups()
+    libraries = tmp_path / "lib"
+    libraries.mkdir()
+    shutil.copy(path, libraries / "librocksdb.so.6.11.4")
+    (libraries / name).symlink_to("librocksdb.so.6.11.4")
+    said = start_refused(tmp_path / "data", prefix=("env", f"LD_LIBRARY_PATH={libraries}"))
+    assert "and runs with 6.11" in said and "was built with RocksDB" in said
+    assert start().client().ping()
+
+
+@pytest.mark.parametrize("option", ["--port", "--http-port"])
+def test_a_taken_port_makes_no_data_directory(tmp_path, option):
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        port = taken.getsockname()[1]
+        said = start_refused(tmp_path / "data", option, str(port))
+    assert f"127.0.0.1:{port}: Address already in use" in said
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_second_server_leaves_the_unix_socket_of_the_first_alone(start, tmp_path):
+    server = start("--unixsocket", str(tmp_path / "socket"))
+    assert "in use by another process" in start_refused(server.dir, "--unixsocket", str(tmp_path / "socket"))
+    assert redis.Redis(unix_socket_path=str(tmp_path / "socket")).ping()

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Completed partitions in all three strategies: packing, looking, checking, ageing out."""
 import base64
 import gzip
@@ -10,16 +11,14 @@ import time
 import pytest
 
 from part import Job, pairs
+from waiting import wait_until
 
 SMALL = ("--part-batch", "20", "--part-simple-max", "100", "--part-compressed-max", "200")
 
 
 def wait(what):
     """Waits for a job of the server; gives up after a minute."""
-    end = time.monotonic() + 60
-    while not what():
-        assert time.monotonic() < end
-        time.sleep(0.01)
+    wait_until(what, 60)
 
 
 def status(job):
@@ -136,16 +135,31 @@ def test_a_worker_nobody_registered_does_not_stop_packing(job):
 
 def test_numbers_of_workers_stay_whoever_comes_later(job):
     """In the original they are positions in a list, and old batches decode to other workers."""
-    job.call("ALLOC", 200, "SIZE", 1)
-    finish_all(job, workers=["zoe", "yan"])
-    settle(job)
-    before, numbers = job.list("ARCHIVED"), job.client.hgetall(job.key("worker_map"))
-    job.call("ALLOC", 400, "SIZE", 1)
-    finish_all(job, workers=["abe", "bob", "yan"])
-    settle(job)
-    assert job.list("ARCHIVED", "ID", 1, 200) == before
-    after = job.client.hgetall(job.key("worker_map"))
+    done = {}  # by whom: said by those who did it, not read back
+
+    def work(upto, workers):
+        job.call("ALLOC", upto, "SIZE", 1)
+        for worker in itertools.cycle(workers):
+            ids = job.finish(worker, 7)  # several workers in each batch
+            done.update({partition: worker for partition in ids})
+            if not ids:
+                break
+        settle(job)
+        return job.client.hgetall(job.key("worker_map"))
+
+    def told():
+        return {record["partition_id"]: record["worker_id"] for record in job.list("ARCHIVED")}
+
+    numbers = work(200, ["zoe", "yan"])
+    assert told() == done
+    after = work(400, ["abe", "bob", "yan"])  # batches without the first one
+    assert told() == done
     assert {name: after[name] for name in numbers} == numbers and len(after) == 4
+    work(500, ["bob"])  # batches of the last one alone
+    assert told() == done
+    work(600, ["Aa", "BB"])  # names that have one place in the memo of a batch
+    assert told() == done
+    assert job.ids("ARCHIVED", "WORKER", "bob") == sorted(n for n in done if done[n] == "bob")
 
 
 def test_long_errors_do_not_hurt_their_neighbours(job):
@@ -347,13 +361,60 @@ def test_what_has_aged_out_is_told_and_stays_in_the_statistics(start):
     assert aged["range"]["completed"] == 190 and aged["range"]["dropped"] == gone
     assert job.get(191) is None
     assert "aged out" in job.error("ADD", 1, 1, 1)
-    assert job.ids("ARCHIVED") == list(range(gone + 1, 191))
-    assert job.call("GAPS") == [["missing", 1, gone]]
+    left = list(range(gone + 1, 191))
+    interval = {"aged_out": True, "from_id": 1, "to_id": gone}
+    assert job.ids("STATUS", "completed") == left
+    for count in (1, 7, 1000):
+        listed = job.list("ARCHIVED", count=count)
+        assert listed[0] == interval and [r["partition_id"] for r in listed[1:]] == left
+    assert job.list("STATUS", "aged") == [interval]
+    assert job.list("STATUS", "aged", "ID", 5, 9) == [{"aged_out": True, "from_id": 5, "to_id": 9}]
+    assert job.list("STATUS", "pending", "aged") == [interval]
+    assert job.list("ARCHIVED", "WORKER", "nobody") == [] and job.list() == []
+    assert job.call("GAPS") == [["aged", 1, gone]]
+    assert job.call("GAPS", "FROM", 3, "TO", 5) == [["aged", 3, 5]]
+    assert job.call("GAPS", "FROM", gone + 1) == []
     assert_whole(job)
     job.call("ALLOC", 400, "SIZE", 1)
     finish_all(job)
     assert job.stats()["completed"] == 400
     assert_whole(job)
+
+
+def test_gaps_tell_what_aged_out_from_what_is_missing_and_what_came_twice(start):
+    """Ranges of their own, some of which are never completed, or overlap what has aged out."""
+    server = start("--part-batch", "20", "--part-simple-max", "20", "--part-compressed-max", "0")
+    job = Job(server)
+    for partition in range(1, 41):  # every third id is in no partition, 31 to 40 are one run
+        first = partition * 3 if partition <= 30 else 1000 + partition
+        job.call("ADD", partition, first, first + (partition <= 30))
+    finish_all(job)
+    settle(job)
+    job.client.config_set("part-retain", "1ms")
+    wait(lambda: status(job)["aged_out"] == 40)
+    assert job.list("ARCHIVED") == [{"aged_out": True, "from_id": 1, "to_id": 40}]
+    aged = [["aged", n * 3, n * 3 + 1] for n in range(1, 31)] + [["aged", 1031, 1040]]
+    missing = [["missing", n * 3 + 2, n * 3 + 2] for n in range(1, 30)] + [["missing", 92, 1030]]
+    assert job.call("GAPS") == sorted(aged + missing, key=lambda gap: gap[1])
+    job.call("ADD", 41, 1035, 1050)
+    job.finish("w", 1)
+    assert job.call("GAPS", "FROM", 1031) == [["twice", 1035, 1040], ["aged", 1031, 1040]][::-1]
+    assert job.call("DROP") == "OK" and job.client.dbsize() == 0
+
+
+def test_an_opened_batch_that_nobody_asks_for_is_closed_after_its_time(job):
+    job.call("ALLOC", 200, "SIZE", 1)
+    finish_all(job)
+    settle(job)
+    job.list("ARCHIVED")
+    assert job.client.info("partitions")["part_cache_bytes"] > 0  # far below part-cache
+    job.client.config_set("part-cache-ttl", "1ms")
+    wait(lambda: job.client.info("partitions")["part_cache_bytes"] == 0)
+    job.client.config_set("part-cache-ttl", "300s")
+    job.list("ARCHIVED")
+    assert job.client.info("partitions")["part_cache_bytes"] > 0
+    job.client.config_set("part-cache", 0)
+    wait(lambda: job.client.info("partitions")["part_cache_bytes"] == 0)
 
 
 # ---- containers ----

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """PART.*: states, owners, fences, and what each command answers."""
 import json
 import re
@@ -160,13 +161,94 @@ def test_silent_workers_lose_their_partitions_and_no_others(job):
     assert job.states() == [0, 2, 0, 0, 0]
 
 
-def test_pending_come_before_stale_ones(job):
+def test_partitions_of_silent_workers_are_given_out_before_pending_ones(job):
     job.call("ADD", 1, 1, 10)
     job.claim("w1")
+    job.call("ALLOC", 1000, "SIZE", 1)
+    assert [r["partition_id"] for r in job.claim("w2", "STALE", 0)] == [1]
+    assert [r["partition_id"] for r in job.claim("w3", "STALE", 60000)] == [2]
+    assert [r["partition_id"] for r in job.claim("w4", "STALE", 0, "COUNT", 4)] == [1, 2, 3, 4]
+
+
+@pytest.mark.parametrize("by_id", (True, False))
+def test_a_partition_that_outlives_its_workers_fails_with_a_reason(start, by_id):
+    job = Job(start("--part-takeovers", "2"))
+    job.call("ADD", 1, 1, 10)
+    named = ("ID", 1) if by_id else ()
+    for n in range(3):
+        record = job.claim(f"w{n}", "STALE", 0, *named)[0]
+        assert record.get("takeovers", 0) == n
+    job.call("START", "w2", 1)
     job.call("ADD", 2, 11, 20)
-    assert [r["partition_id"] for r in job.claim("w2", "STALE", 0)] == [2]
-    taken = job.claim("w3", "STALE", 0, "COUNT", 5)
-    assert sorted(r["partition_id"] for r in taken) == [1, 2]
+    taken = job.claim("w3", "STALE", 0, *named)
+    assert [r["partition_id"] for r in taken] == ([] if by_id else [2])  # it goes on to the next
+    record = job.get(1)
+    assert (record["status"], record["worker_id"], record["attempts"]) == ("failed", "w2", 1)
+    assert record["error"] == "taken over 2 times, and its worker is silent again"
+    assert job.error("DONE", "w2", 1).startswith("NOTACTIVE")
+    info = job.client.info("partitions")
+    assert (info["part_takeovers"], info["part_given_up"]) == (2, 1)
+    assert job.call("ARCHIVE", "VERIFY")[5] == []  # counts by state are right
+    job.call("RETRY")  # somebody has looked at it: it begins again
+    assert "takeovers" not in job.get(1)
+    job.claim("w4", "ID", 1)
+    assert job.claim("w5", "STALE", 0, "ID", 1)[0]["takeovers"] == 1
+    assert job.call("DONE", "w5", 1) == 1 and "takeovers" not in job.get(1)
+
+
+def test_takeovers_have_no_limit_if_it_is_0_and_force_is_none(start):
+    job = Job(start("--part-takeovers", "0"))
+    job.call("ADD", 1, 1, 10)
+    for n in range(10):
+        assert job.claim("w", "STALE", 0)[0].get("takeovers", 0) == n
+    assert "takeovers" not in job.claim("w", "ID", 1, "FORCE")[0]
+    job.client.execute_command("DEBUG", "RELOAD")
+    job.client.config_set("part-takeovers", 1)
+    assert job.claim("w", "STALE", 0) and not job.claim("w", "STALE", 0)
+
+
+def test_takeovers_are_kept_beside_the_record_which_older_builds_read(job):
+    job.call("ADD", 1, 1, 10, 2, 11, 20, 3, 21, 30)
+    members = list(job.get(1))
+    job.claim("w1", "COUNT", 3)
+    for record in job.claim("w2", "STALE", 0, "COUNT", 3):
+        assert record["takeovers"] == 1
+        stored = job.client.hget(job.key("partitions"), record["partition_id"])
+        assert list(json.loads(stored)) == members  # an older build knows these and no others
+    assert job.client.hgetall(job.key("takeovers")) == {"1": "1", "2": "1", "3": "1"}
+    job.client.execute_command("DEBUG", "RELOAD")
+    assert [r["takeovers"] for r in job.list()] == [1, 1, 1]
+    job.call("START", "w2", 1)
+    job.call("BEAT", "w2", 1)
+    assert job.get(1)["takeovers"] == 1
+    job.call("DONE", "w2", 1)
+    job.call("FAIL", "w2", 2, "no")
+    job.call("RETRY")
+    assert job.client.hgetall(job.key("takeovers")) == {"3": "1"}
+    job.call("DEL", 3)
+    assert not job.client.exists(job.key("takeovers"))
+    assert job.call("ARCHIVE", "VERIFY")[5] == []
+
+
+def test_a_dropped_job_counts_no_takeovers_of_before(job):
+    job.call("ADD", 1, 1, 10)
+    job.claim("w1")
+    job.claim("w2", "STALE", 0)
+    job.call("DROP")
+    assert not job.client.exists(job.key("takeovers"))
+    job.call("ADD", 1, 1, 10)
+    job.claim("w1")
+    assert job.claim("w2", "STALE", 0)[0]["takeovers"] == 1
+
+
+def test_a_claim_passes_those_that_outlived_their_workers(start):
+    job = Job(start("--part-takeovers", "1"))
+    job.call("ALLOC", 50, "SIZE", 1)
+    for _ in range(2):
+        assert len(job.claim("w", "STALE", 0, "COUNT", 50)) == 50
+    job.call("ALLOC", 51, "SIZE", 1)
+    assert [r["partition_id"] for r in job.claim("w", "STALE", 0)] == [51]
+    assert job.states() == [0, 1, 0, 50, 0]
 
 
 def test_named_ones_are_claimed_if_they_can_be_had(job):
@@ -494,6 +576,85 @@ def test_commands_of_a_multi_are_one_commit(job):
         answers = pipe.execute(raise_on_error=False)
     assert str(answers[2]).startswith("NOTOWNER") and answers[3] == 1
     assert job.states() == [2, 0, 0, 0, 1]
+
+
+def exec_error(job, *commands):
+    pipe = job.client.pipeline()
+    for command in commands:
+        pipe.execute_command(*command)
+    with pytest.raises(redis.ResponseError) as info:
+        pipe.execute()
+    return str(info.value)
+
+
+@pytest.mark.parametrize("cold", (False, True))
+def test_a_refused_guard_ends_the_whole_exec(job, cold):
+    job.call("ADD", 1, 1, 1, 2, 2, 2)
+    old, new = job.claim("w", "ID", 1)[0]["fence"], job.claim("w", "ID", 1, "FORCE")[0]["fence"]
+    listener = job.client.pubsub()
+    listener.subscribe("news")
+    assert listener.get_message(timeout=10)["type"] == "subscribe"
+    if cold:
+        job.client.execute_command("DEBUG", "RELOAD")
+    rest = [("INCR", "before"), ("SELECT", 1), ("SET", "there", 1), ("SELECT", 0), ("PUBLISH", "news", "x"),
+            ("PART.ADD", "j", 3, 3, 3)]
+    for guard, word in ((("DONE", "j", "w", 1, "FENCE", old, "GUARD"), "FENCED"),
+                        (("BEAT", "j", "other", 1, "GUARD"), "NOTOWNER"),
+                        (("START", "j", "w", 1, "FENCE", old, "guard"), "FENCED"),
+                        (("DONE", "j", "w", 2, "FENCE", 1, "DURATION", 5, "GUARD"), "NOTACTIVE"),
+                        (("RELEASE", "j", "w", 2, "GUARD"), "NOTACTIVE"),
+                        (("FAIL", "j", "w", 7, "GUARD", "GUARD"), "NOPART"),
+                        (("DONE", "none", "w", 1, "GUARD"), "NOJOB"),
+                        (("DONE", "j", "w", 1, "FENCE", "x", "GUARD"), "a fence")):
+        command = ("PART." + guard[0], *guard[1:])
+        assert exec_error(job, *rest, command, ("INCR", "after")).startswith(word)
+    assert job.client.keys("[ab]*") == [] and job.states() == [1, 1, 0, 0, 0]
+    assert job.client.execute_command("SELECT", 1) and not job.client.exists("there")
+    job.client.execute_command("SELECT", 0)
+    assert listener.get_message(timeout=0) is None
+    pipe = job.client.pipeline()
+    for command in (*rest, ("PART.DONE", "j", "w", 1, "FENCE", new, "GUARD"), ("INCR", "after")):
+        pipe.execute_command(*command)
+    assert pipe.execute()[-2:] == [1, 1] and job.client.mget("before", "after") == ["1", "1"]
+    assert listener.get_message(timeout=10)["data"] == "x"
+
+
+def test_an_exec_with_a_guard_that_is_sent_again_changes_nothing(job):
+    job.call("ADD", 1, 1, 1)
+    fence = job.claim("w")[0]["fence"]
+    commands = [("INCRBY", "sum", 5), ("PART.DONE", "j", "w", 1, "FENCE", fence, "GUARD")]
+    pipe = job.client.pipeline()
+    for command in commands:
+        pipe.execute_command(*command)
+    assert pipe.execute() == [5, 1]
+    assert exec_error(job, *commands).startswith("COMPLETED")
+    assert job.error("DONE", "w", 1, "GUARD").startswith("COMPLETED") and job.call("DONE", "w", 1) == 0
+    assert job.client.get("sum") == "5"
+
+
+def test_without_a_guard_the_others_go_on(job):
+    job.call("ADD", 1, 1, 1)
+    pipe = job.client.pipeline()
+    pipe.incr("before")
+    pipe.execute_command("PART.DONE", "j", "w", 1)
+    pipe.incr("after")
+    before, error, after = pipe.execute(raise_on_error=False)
+    assert (before, after) == (1, 1) and str(error).startswith("NOTACTIVE")
+
+
+def test_each_command_of_a_multi_that_waits_counts_for_itself(job):
+    job.call("ALLOC", 3, "SIZE", 1)
+    job.claim("w", "COUNT", 3)
+    for partition in (1, 2, 3):
+        job.call("FAIL", "w", partition, "no")
+    job.client.execute_command("DEBUG", "RELOAD")  # EXEC meets cold rows, and becomes a request
+    pipe = job.client.pipeline()
+    for name, upto in (("a", 10), ("b", 20), ("c", 30)):
+        pipe.execute_command("PART.ALLOC", name, upto, "SIZE", 1)
+    for name in ("j", "a"):
+        pipe.execute_command("PART.RETRY", name)
+    pipe.execute_command("PART.DROP", "no such job")
+    assert pipe.execute(raise_on_error=False)[:5] == [10, 20, 30, 3, 0]
 
 
 def test_everything_works_on_cold_rows(job):

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """terrace part run: workers as processes, and what becomes of the work of one that is killed."""
 import os
 import re
@@ -127,7 +128,7 @@ def test_a_stopped_worker_gives_its_partition_back(server):
 
 @pytest.mark.parametrize("args", [
     (), ("stop",), ("run",), ("run", "j"), ("run", "j", "--exec"), ("run", "--exec", "x"),
-    ("run", "j", "--exec", "x", "--workers", "0"), ("run", "j", "--exec", "x", "--nope", "1")])
+    ("run", "j", "--exec", "x", "--nope", "1")])
 def test_command_lines_that_are_none(args):
     assert "part" in terrace("part", *args, code=1)
 
@@ -160,3 +161,54 @@ def test_alert_rules_name_metrics_that_there_are(start):
     assert len(names) >= 9
     for name in names:
         assert re.search(rf"^{name}[ {{]", text(), re.MULTILINE), name
+
+
+@pytest.mark.parametrize("ending", ["kill", "stop"])
+def test_the_workers_go_on_when_the_server_comes_back(start, tmp_path, ending):
+    server = start()
+    job = Job(server)
+    job.call("ALLOC", 300, "SIZE", 1)
+    log = tmp_path / "log"
+    process = run(server, "j", f"echo {{id}} >> {log}", "--workers", 3, "--stale", 500)
+    for _ in range(2):
+        before = len(log.read_text().split()) if log.exists() else 0
+        wait(lambda: log.exists() and len(log.read_text().split()) > before + 20)
+        getattr(server, ending)()
+        server = start(port=server.port)
+    out, err = process.communicate(timeout=120)
+    assert (process.returncode, out) == (0, "300 completed, 0 failed, 0 left\n"), err
+    assert "; trying again\n" in err and "terrace: the server is back\n" in err
+    assert set(map(int, log.read_text().split())) == set(range(1, 301))
+    assert Job(server).call("GAPS") == []
+
+
+def test_a_command_that_outlives_a_restart_is_completed(start, tmp_path):
+    server = start()
+    Job(server).call("ALLOC", 1, "SIZE", 1)
+    begun, go = tmp_path / "begun", tmp_path / "go"
+    process = run(server, "j", f"echo x >> {begun}; while [ ! -e {go} ]; do sleep 0.05; done", "--stale", 60000)
+    wait(begun.exists)
+    server.kill()
+    server = start(port=server.port)
+    go.touch()
+    out, err = process.communicate(timeout=60)
+    assert (process.returncode, out) == (0, "1 completed, 0 failed, 0 left\n"), err
+    assert begun.read_text() == "x\n"
+
+
+def test_a_server_that_stays_away_ends_the_run(start, tmp_path):
+    server = start()
+    Job(server).call("ALLOC", 5, "SIZE", 1)
+    begun = tmp_path / "begun"
+    process = run(server, "j", f"touch {begun}; sleep 600", "--workers", 2, "--away", 300, "--stale", 100)
+    wait(begun.exists)
+    server.kill()
+    out, err = process.communicate(timeout=60)
+    assert process.returncode == 1 and "the server has been away for 300 ms" in err
+
+
+def test_a_server_that_is_not_there_at_the_start_is_not_waited_for(server):
+    server.kill()
+    process = run(server, "j", ":")
+    out, err = process.communicate(timeout=20)
+    assert process.returncode == 1 and "could not connect" in err and "again" not in err

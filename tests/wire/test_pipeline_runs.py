@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Pipelines with runs of commands on one key, whose meta row is written once (src/types/held.h).
 
 Each pipeline is one write. What redis-server answers to the same bytes is the measure; where commands of
@@ -14,7 +15,10 @@ from diff.compare import without_minus_zero
 from diff.resp import Closed, Connection, encode, show
 from diff.servers import Oracle
 from land import KEY
-from talk import Link, wait_until, words
+from talk import Link, words
+from waiting import wait_until
+
+SERVER_OPTIONS = ("--land-dir", "/", "--land-remote", "yes")  # rules of clients: test_landing_limits.py
 
 KEYS = ("a", "b", "c")
 SORTED = {"SMEMBERS", "SPOP", "KEYS", "HKEYS", "HVALS"}

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Bytes on the socket: what is no RESP is answered as Redis answers, and the connection closed."""
 import socket
 

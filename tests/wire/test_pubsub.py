@@ -1,8 +1,10 @@
+# SPDX-License-Identifier: Apache-2.0
 """Channels, patterns, shard channels and keyspace events; redis-server is asked the same."""
 import pytest
 
 from diff.servers import Oracle
-from talk import Link, wait_until
+from talk import Link
+from waiting import wait_until
 
 LIMITED = "only (P|S)SUBSCRIBE / (P|S)UNSUBSCRIBE / PING / QUIT / RESET are allowed in this context"
 

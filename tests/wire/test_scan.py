@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """SCAN, KEYS and RANDOMKEY, with keys in memory, in the engine, and on their way."""
 import random
 import threading

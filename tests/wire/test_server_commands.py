@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """SLOWLOG, MONITOR, INFO, COMMAND, MEMORY, DEBUG, SAVE and their relatives, beside redis-server."""
 import fnmatch
 import pathlib
@@ -7,7 +8,8 @@ import pytest
 
 from diff.resp import Closed, show
 from diff.servers import Oracle
-from talk import Link, wait_until
+from talk import Link
+from waiting import wait_until
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 
@@ -38,6 +40,9 @@ DEBUG|DEBUG OBJECT none|DEBUG SLEEP 0|DEBUG SET-ACTIVE-EXPIRE 1|DEBUG RELOAD|BGS
 BGSAVE SCHEDULE x|SAVE|SAVE x|LASTSAVE x|TIME x|ROLE|ROLE x|SHUTDOWN nope|SHUTDOWN ABORT
 SHUTDOWN SAVE NOSAVE|SHUTDOWN ABORT NOW|SHUTDOWN NOW nope|MONITOR x|INFO nope|INFO cluster
 CONFIG RESETSTAT|CONFIG RESETSTAT x|BGREWRITEAOF x|WAIT 0 0|WAIT x 0|WAIT 0 x|WAIT 0 -1
+COMMAND LIST FILTERBY ACLCAT nope|COMMAND LIST FILTERBY MODULE nope
+SCRIPT|SCRIPT NOPE|SCRIPT FLUSH|script flush sync|SCRIPT FLUSH ASYNC|SCRIPT FLUSH x|SCRIPT FLUSH SYNC x
+FUNCTION|FUNCTION NOPE|FUNCTION FLUSH|FUNCTION FLUSH sync|FUNCTION FLUSH Async|FUNCTION FLUSH x|FUNCTION flush SYNC x
 """.replace("\n", "|").strip("|").split("|")
 
 
@@ -305,6 +310,54 @@ def test_statistics_count_as_redis_counts(both):
     assert told[0] == told[1]
 
 
+@pytest.mark.parametrize("command, end", [
+    ("BLPOP k 0", "RPUSH k v"), ("BLPOP k 1", None), ("BLMOVE k s LEFT LEFT 0", "RPUSH k v"), ("BZPOPMIN z 0", "ZADD z 1 a"),
+    ("BLPOP k 0", "CLIENT UNBLOCK %d"), ("BLPOP k 0", "CLIENT UNBLOCK %d ERROR"), ("BLPOP k 0", "CLIENT KILL ID %d"),
+])
+def test_a_blocked_command_is_counted_when_it_begins_to_wait_as_in_redis(both, command, end):
+    told = []
+    for peer in both:
+        link, waiting = Link(peer), Link(peer)
+
+        def counted():
+            sections = info(link, "stats", "commandstats")
+            value = sections["Commandstats"][f"cmdstat_{command.split()[0].lower()}"]
+            return (re.sub(r"usec=\d+,usec_per_call=[\d.]+,", "", value), sections["Stats"]["total_error_replies"])
+
+        number = waiting.ask("CLIENT", "ID")[1]
+        link.say("SET s string", "CONFIG SET slowlog-log-slower-than 0", "CONFIG RESETSTAT", "SLOWLOG RESET")
+        waiting.send([command.encode().split()])
+        link.wait_for_blocked()
+        said = [counted()]
+        if end:
+            link.say(end.replace("%d", str(number)))
+        link.wait_for_blocked(0)
+        said.append(counted())
+        names = [args[0][1] for args in noted(link) if args and args[0][1] in (b"RPUSH", b"ZADD", *command.encode().split()[:1])]
+        told.append((said, names))
+        link.say("CONFIG SET slowlog-log-slower-than 10000")
+    assert told[0] == told[1]
+
+
+def test_a_blocked_command_is_processed_once(server):
+    link, waiting = Link(server), Link(server)
+
+    def processed():
+        return int(info(link, "stats")["Stats"]["total_commands_processed"])
+
+    before = processed()
+    waiting.send([[b"BLPOP", b"k", b"0"]])
+    blocked = "blocked_clients:1\r\n"
+    asked = 1
+    while blocked not in link.text("INFO", "clients"):
+        asked += 1
+    assert processed() == before + asked + 2  # the last INFO before, the others, BLPOP
+    before = processed()
+    link.say("RPUSH k v")
+    assert waiting.hear() == "[k, v]"
+    assert processed() == before + 2
+
+
 def test_resetstat_begins_to_count_again(server):
     link = Link(server)
     link.say("SET a 1", "GET a", "GET none", "NOSUCH", "PUBLISH c m")
@@ -334,18 +387,27 @@ def test_no_command_is_in_a_category_that_redis_does_not_know(both):
     assert ours - known == set()
 
 
-def test_count_list_docs_and_info_tell_of_the_same_commands(server):
+def test_list_has_the_subcommands_too(both):
+    for peer in both:
+        link = Link(peer)
+        listed = [item[1] for item in link.ask("COMMAND", "LIST")[1]]
+        rows = [row[1] for row in link.ask("COMMAND")[1]]
+        names = [row[0][1] for row in rows] + [sub[1][0][1] for row in rows for sub in row[9][1]]
+        assert sorted(listed) == sorted(names)
+        assert b"config|get" in names
+
+
+def test_count_docs_and_info_tell_of_the_same_commands(server):
     link = Link(server)
     names = {row[1][0][1] for row in link.ask("COMMAND")[1]}
     assert link.ask("COMMAND", "COUNT")[1] == len(names)
-    assert {item[1] for item in link.ask("COMMAND", "LIST")[1]} == names
     assert {item[1] for item in link.ask("COMMAND", "DOCS")[1][::2]} == names
     assert b"config|get" in {item[1] for item in
                              link.ask("COMMAND", "LIST", "FILTERBY", "PATTERN", "CONFIG|*")[1]}
 
 
 @pytest.mark.parametrize("name", ["CLIENT", "CONFIG", "COMMAND", "DEBUG", "MEMORY", "OBJECT", "PUBSUB",
-                                  "SLOWLOG"])
+                                  "SLOWLOG", "SCRIPT", "FUNCTION"])
 def test_help_begins_as_in_redis(both, name):
     first = [Link(peer).ask(name, "HELP")[1][0] for peer in both]
     assert first[0] == first[1]

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """TASK.*: the queue of tasks in the database of a tile type."""
 import json
 import random

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Tasks below an anchor, and the status of the metadata packet that describes their tiles."""
 import json
 

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """terrace tile import, export, verify and sample; MBTiles checked with sqlite3."""
 import json
 import os
@@ -233,6 +234,47 @@ def test_an_export_takes_a_part(tool, tmp_path):
         ["3|6|4", "4|12|8", "5|25|17"]
 
 
+@pytest.mark.parametrize("name, why", [("out.mbtiles", "MBTiles has no place"), ("out", "a directory has no place")])
+def test_an_export_tells_what_it_drops(tool, tmp_path, name, why):
+    for key, words in (("0", ("EPOCH", 7)), ("1", ("EPOCH", 8, "PROVIDER", 2)), ("2", ())):
+        tool.db.execute_command("TILE.SET", "imagery", key, "x", *words)
+    said = tool("export", tmp_path / name, "imagery")
+    assert "exported 3 tiles" in said
+    assert f"not exported: the epoch of 2 tiles; {why}" in said
+    assert f"not exported: the provider of 1 tiles; {why}" in said
+    assert "time" not in said
+    for ms in (5, 9, 7):
+        tool.db.execute_command("TILE.SET", "tm", "01", f"at {ms}", "TM", ms)
+    tool.db.execute_command("TILE.SET", "tm", "02", "other", "TM", 1)
+    said = tool("export", tmp_path / ("tm-" + name), "tm")
+    assert f"not exported: the time of 4 tiles; {why}" in said
+    assert "not exported: 2 tiles with a newer one at the same place" in said
+    if name == "out.mbtiles":
+        assert sql(tmp_path / "tm-out.mbtiles", "SELECT tile_data FROM tiles ORDER BY tile_row") == ["at 9", "other"]
+
+
+def test_an_export_without_epochs_providers_and_times_says_nothing_of_them(tool, tmp_path):
+    mbtiles(tmp_path / "map.mbtiles", some_tiles())
+    tool("import", tmp_path / "map.mbtiles", "imagery")
+    assert "not exported" not in tool("export", tmp_path / "out.mbtiles", "imagery")
+
+
+@pytest.mark.parametrize("name", ["x.pmtiles", "x.PMTiles", "x.zip", "x.gpkg", "x.MBTILES", "x.png"])
+def test_an_export_to_a_file_that_is_not_supported_is_refused_and_makes_nothing(tool, tmp_path, name):
+    tool.db.execute_command("TILE.SET", "imagery", "0", "x")
+    said = tool("export", tmp_path / name, "imagery", code=1)
+    assert ".mbtiles" in said and "a directory" in said and "not supported" in said
+    assert list(tmp_path.glob("x.*")) == []
+
+
+def test_an_export_to_a_directory_with_a_dot_in_its_name_works(tool, tmp_path):
+    tool.db.execute_command("TILE.SET", "imagery", "0", "x")
+    (tmp_path / "there.db").mkdir()
+    for name in ("map.v2", "there.db"):
+        assert "exported 1 tiles" in tool("export", tmp_path / name, "imagery")
+        assert (tmp_path / name / "1" / "0").is_dir()
+
+
 def test_an_export_that_is_killed_goes_on(tool, large, tmp_path):
     path, tiles = large
     tool("import", path, "imagery")
@@ -290,7 +332,7 @@ def test_files_that_are_no_mbtiles_are_named(tool, tmp_path):
                       ("nothing", "no directory of tiles"), ("missing", "No such file")):
         assert why in tool("import", tmp_path / name, "imagery", code=1)
     assert "imported 0 tiles" in tool("import", tmp_path / "none.mbtiles", "imagery")
-    assert 'no tile type "none"; it has: imagery=1' in tool("import", tmp_path / "none.mbtiles", "none", code=1)
+    assert 'no tile type "none"; there are: imagery=1' in tool("import", tmp_path / "none.mbtiles", "none", code=1)
     assert "import" in tool("upload", "x", "y", code=1)
     for words in (("import",), ("import", "x"), ("import", "x", "y", "z"), ("import", "x", "y", "--epoch", "-1"),
                   ("import", "x", "y", "--header", "zip"), ("import", "x", "y", "--rows", "up"), ("verify",), ("export",)):

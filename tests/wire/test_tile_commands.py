@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """TILE.* and plain commands on tiles: in the store alone, and while everything is persisted and cleared at once."""
 import pytest
 import redis
@@ -150,7 +151,7 @@ def test_tiles_with_a_time(tiles):
     assert plain.get("0123:20") == headered(b"at 20")
     assert client.execute_command("TILE.DEL", "tm", "0123:40", "0123:41") == 1
     assert get() == b"at 30"
-    assert plain.set("0123", "ordinary") and plain.get("0123") == b"ordinary"  # no time: no tile
+    assert "no tilekey" in refused(plain, "SET", "0123", "x")  # no time: no tile, and no key
     assert "time" in refused(client, "TILE.SET", "tm", "0123", "x")
     refused(client, "TILE.SET", "tm", "0123:01", "x")
     refused(client, "TILE.SET", "tm", "0123", "x", "TM", -1)
@@ -233,12 +234,30 @@ def test_database_numbers_are_not_chosen_anew_at_every_start(start):
     server.client().execute_command("TILE.SET", "imagery", "0", "x")
     server.kill()
     said = start_refused(server.dir, "--tile-types", "imagery=2", "terrain=1")
-    assert "imagery" in said and "database 1" in said
-    assert "imagery" in start_refused(server.dir, "--tile-types", "terrain=2")
-    assert "imagery" in start_refused(server.dir)
+    assert "write imagery=1 there" in said
     again = start("--tile-types", "terrain=7", "imagery=1")  # terrain has no tiles
     assert again.client().execute_command("TILE.GET", "imagery", "0") == b"x"
     assert again.client(db=1).get("0") == headered(b"x")
+
+
+@pytest.mark.parametrize("types", [[], ["terrain=2"]])
+def test_a_type_that_has_tiles_is_used_though_tile_types_does_not_name_it(start, types):
+    server = start("--tile-types", "imagery=1", "photos=3:bare", "empty=4")
+    server.client().execute_command("TILE.SET", "imagery", "0", "x")
+    server.client(db=3).set("0", "bare")
+    server.stop()
+    for _ in range(2):
+        server = start(*(["--tile-types", *types] if types else []))
+        client = server.client()
+        assert client.execute_command("TILE.GET", "imagery", "0") == b"x"
+        assert server.client(db=1).get("0") == headered(b"x")
+        assert server.client(db=3).get("0") == b"bare"
+        assert "imagery=1" in server.stderr() and "photos=3:bare" in server.stderr()
+        with pytest.raises(redis.ResponseError, match="no tile type"):
+            client.execute_command("TILE.GET", "empty", "0")
+        server.stop()
+    said = start_refused(server.dir, "--tile-types", "terrain=1")
+    assert "imagery=1" in said and "terrain=1" in said and "change tile-types" in said
 
 
 @pytest.mark.parametrize("types", [["imagery"], ["imagery=x"], ["Imagery=1"], ["1a=1"], ["a=1", "b=1"], ["a=1", "a=2"],

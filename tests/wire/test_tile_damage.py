@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Shards that somebody else replaces, removes, enlarges or damages while the server uses them."""
 import os
 import random

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Tiles over HTTP: what curl and browsers see."""
 import gzip
 import http.client
@@ -11,8 +12,8 @@ import pytest
 
 from conftest import TERRACED
 from diff.servers import free_port
-from talk import wait_until
 from tilekit import IMAGERY, TYPES
+from waiting import wait_until
 
 SANITIZED = "san/" in TERRACED  # needs three times the memory
 PNG = b"\x89PNG\r\n\x1a\n" + b"\0" * 100

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """A server that is killed before any of the calls that persisting makes: write, sync, rename, a new directory.
 
 TILE_KILL=all tries every call; otherwise as many as are quick."""

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Random commands on tiles, persistence and kills, against a dictionary: store, SQLite shards, LMDB shards, both.
 
 What was acknowledged is there; of a command that was cut off by a kill either the old or the new is."""

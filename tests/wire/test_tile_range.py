@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Subtrees of keys: pages, counts, what is missing, drops. Tiles are in the store, in shards, or in both."""
 import itertools
 import random

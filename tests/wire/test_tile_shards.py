@@ -1,6 +1,8 @@
+# SPDX-License-Identifier: Apache-2.0
 """Tiles in shard files: read by other programs as they are drawn, and by us when the store has them no more."""
 import itertools
 import random
+import shutil
 import sqlite3
 
 import pytest
@@ -146,13 +148,47 @@ def test_a_store_that_was_never_persisted_can_get_shards_later(begin, start):
     assert client.execute_command("TILE.MGET", "imagery", "0", "1") == [b"before", None]
 
 
-def test_shards_that_have_the_tiles_cannot_be_left_out(begin, dirs, tmp_path):
-    from conftest import start_refused
+@pytest.mark.parametrize("kind", ["sqlite", "kv"])
+def test_after_a_start_with_tiles_a_plain_one_has_them_too(start, tmp_path, kind):
+    """The map demo, then plain `make run`."""
+    shards = tmp_path / "shards"
+    server = start("--tile-types", "imagery=1", f"--tile-{kind}", str(shards))
+    server.client().execute_command("TILE.SET", "imagery", "0", "x")
+    server.stop()
+    server = start()
+    client = server.client()
+    assert client.execute_command("TILE.GET", "imagery", "0") == b"x"
+    assert str(shards) in server.stderr() and f"tile-{kind}" in server.stderr()
+    client.execute_command("TILE.SET", "imagery", "1", "y")
+    client.execute_command("TILE.SYNC")
+    server.stop()
+    path = shards / "imagery" / "base.g3db"
+    rows = sqlite_rows(path, "SELECT count(*) FROM imagery") if kind == "sqlite" else [str(len(lmdb_rows(path, "imagery")))]
+    assert rows == ["2"]
+
+
+def test_shards_inside_the_data_directory_go_with_a_copy_of_it(start, tmp_path):
+    inside = tmp_path / "data" / "tiles"
+    server = start("--tile-types", "imagery=1", "--tile-sqlite", str(inside))
+    server.client().execute_command("TILE.SET", "imagery", "0", "x")
+    server.stop()
+    shutil.copytree(tmp_path / "data", tmp_path / "copy")
+    shutil.rmtree(inside)
+    client = start(name="copy").client()
+    assert client.execute_command("TILE.GET", "imagery", "0") == b"x"
+    client.execute_command("TILE.SET", "imagery", "1", "y")
+    client.execute_command("TILE.SYNC")
+    assert not inside.exists()
+    assert sqlite_rows(tmp_path / "copy" / "tiles" / "imagery" / "base.g3db", "SELECT count(*) FROM imagery") == ["2"]
+
+
+def test_shards_that_have_the_tiles_cannot_be_left_out(begin, start, dirs):
     server = begin("kv")
     server.client().execute_command("TILE.SET", "imagery", "0", "x")
     server.stop()
-    assert "tile-kv" in start_refused(server.dir, "--tile-types", *TYPES)
-    assert "tile-kv" in start_refused(server.dir, "--tile-types", *TYPES, "--tile-sqlite", str(dirs["sqlite"]))
+    server = start("--tile-types", *TYPES, "--tile-sqlite", str(dirs["sqlite"]))
+    assert server.client().execute_command("TILE.GET", "imagery", "0") == b"x"
+    server.stop()
     server = begin("sqlite", "kv")  # SQLite gets a copy of what comes; KV is still the one that has everything
     client = server.client()
     client.execute_command("TILE.SET", "imagery", "1", "y")
@@ -230,3 +266,14 @@ def test_a_transaction_that_needs_shards_is_still_one(begin):
     pipe.execute_command("TILE.DEL", "imagery", "1", "2")
     pipe.execute_command("TILE.EXISTS", "imagery", "1")
     assert pipe.execute() == [b"OK", b"there", b"new", 1, 0]
+
+
+def test_shards_are_found_after_the_options_were_set_again(begin, dirs):
+    """The store of tiles has its own copy of the directories' names: a CONFIG SET frees the text of every option."""
+    client = begin("sqlite", "kv").client()
+    client.execute_command("TILE.SET", "imagery", "0", "before")
+    client.config_set("loglevel", "notice")
+    client.execute_command("TILE.SET", "imagery", "1", "after")
+    assert client.execute_command("TILE.SYNC") == b"OK"
+    assert client.execute_command("TILE.MGET", "imagery", "0", "1") == [b"before", b"after"]
+    assert sqlite_rows(dirs["sqlite"] / "imagery" / "base.g3db", "SELECT count(*) FROM imagery") == ["2"]

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """terrace: the client, inspect, repair, backup, restore."""
 import re
 

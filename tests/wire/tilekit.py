@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """What the tests of tiles share: a server with types, values with their header."""
 import subprocess
 

@@ -1,6 +1,8 @@
-/* Strings as bits. */
+// SPDX-License-Identifier: Apache-2.0
+/* cmd_bitmap.c - strings as bits. */
 #include "server/cmd/cmd_string.h"
 
+#include "base/codec.h"
 #include "types/bits.h"
 #include "types/number.h"
 
@@ -19,7 +21,7 @@ static enum rc offset_parse(struct cmd_ctx *ctx, size_t arg, unsigned unit_bits,
         unit = unit_bits;
     }
     if (!number_int(text, &offset) || __builtin_mul_overflow(offset, unit, &offset) || offset < 0 ||
-        (uint64_t)offset / 8 >= ctx->kv->string_bytes_max)
+        (uint64_t)offset / 8 >= ctx->run->kv->string_bytes_max)
         return cmd_error(ctx, "bit offset is not an integer or out of range");
     *ret_offset = (uint64_t)offset;
     return RC_OK;
@@ -32,7 +34,7 @@ enum rc cmd_getbit(struct cmd_ctx *ctx)
     bool bit;
     enum rc rc = offset_parse(ctx, 2, 0, &offset);
     if (rc == RC_OK)
-        rc = key_read(ctx->ns, ctx->argv[1], TYPE_STRING, &key, ctx->err);
+        rc = key_read(ctx->run, ctx->argv[1], TYPE_STRING, &key, ctx->err);
     if (rc == RC_OK)
         rc = bits_get(&key, offset, &bit, ctx->err);
     if (rc == RC_OK)
@@ -50,7 +52,7 @@ enum rc cmd_setbit(struct cmd_ctx *ctx)
     if (rc == RC_OK)
         rc = cmd_int_range(ctx, 3, 0, 1, "bit is not an integer or out of range", &bit);
     if (rc == RC_OK)
-        rc = key_write(ctx->ns, ctx->argv[1], TYPE_STRING, &key, ctx->err);
+        rc = key_write(ctx->run, ctx->argv[1], TYPE_STRING, &key, ctx->err);
     if (rc == RC_OK)
         rc = bits_set(&key, offset, bit, &old, &changed, ctx->err);
     if (rc != RC_OK)
@@ -115,7 +117,7 @@ enum rc cmd_bitcount(struct cmd_ctx *ctx)
 {
     struct key key;
     uint64_t count = 0;
-    enum rc rc = key_read(ctx->ns, ctx->argv[1], TYPE_STRING, &key, ctx->err);
+    enum rc rc = key_read(ctx->run, ctx->argv[1], TYPE_STRING, &key, ctx->err);
     if (rc == RC_OK && key.exists) /* otherwise nothing else is looked at */
         rc = bitcount(ctx, &key, &count);
     if (rc == RC_OK)
@@ -159,7 +161,7 @@ enum rc cmd_bitpos(struct cmd_ctx *ctx)
         return rc;
     if (bit != 0 && bit != 1)
         return cmd_error(ctx, "The bit argument must be 1 or 0.");
-    rc = key_read(ctx->ns, ctx->argv[1], TYPE_STRING, &key, ctx->err);
+    rc = key_read(ctx->run, ctx->argv[1], TYPE_STRING, &key, ctx->err);
     if (rc != RC_OK)
         return rc;
     at = bit ? -1 : 0;
@@ -191,7 +193,7 @@ static enum rc bitop_sources(struct cmd_ctx *ctx, struct key *source, size_t cou
 {
     bool cold = false;
     for (size_t i = 0; i < count; i++) {
-        enum rc rc = key_read(ctx->ns, ctx->argv[3 + i], TYPE_STRING, &source[i], ctx->err);
+        enum rc rc = key_read(ctx->run, ctx->argv[3 + i], TYPE_STRING, &source[i], ctx->err);
         if (rc != RC_OK && rc != RC_COLD)
             return rc;
         cold |= rc == RC_COLD;
@@ -202,7 +204,7 @@ static enum rc bitop_sources(struct cmd_ctx *ctx, struct key *source, size_t cou
 static enum rc bitop_store(struct cmd_ctx *ctx, struct bytes result)
 {
     struct key key;
-    enum rc rc = key_write(ctx->ns, ctx->argv[2], KEY_ANY, &key, ctx->err);
+    enum rc rc = key_write(ctx->run, ctx->argv[2], KEY_ANY, &key, ctx->err);
     if (rc != RC_OK)
         return rc;
     bool existed = key.exists;
@@ -216,26 +218,82 @@ static enum rc bitop_store(struct cmd_ctx *ctx, struct bytes result)
     return RC_OK;
 }
 
-enum rc cmd_bitop(struct cmd_ctx *ctx)
-{
-    size_t count = ctx->argc - 3;
+struct bitop {
     enum bits_op op;
-    struct bytes result;
-    enum rc rc = bitop_parse(ctx, &op);
+    struct key *source;
+    size_t count;
+    uint64_t len; /* of the result */
+};
+
+/* The next bytes of a result that is built aside. */
+static enum rc bitop_piece(struct cmd_ctx *ctx, const struct bitop *bitop, struct build *build)
+{
+    struct build_piece piece = build_piece(build);
+    uint64_t from = piece.has_after ? be64_get(piece.after.ptr) : 0;
+    uint64_t end = bitop->len - from > piece.bytes_max ? from + piece.bytes_max : bitop->len;
+    struct bytes part;
+    uint8_t at[sizeof end];
+    enum rc rc =
+        bits_combine(ctx->run, bitop->op, bitop->source, bitop->count, from, end, &part, ctx->err);
+    for (size_t i = 0; rc == RC_COLD && i < bitop->count; i++)
+        string_want_window(&bitop->source[i], from);
+    if (rc == RC_OK)
+        rc = string_build_put(build, from, part, ctx->err);
     if (rc != RC_OK)
         return rc;
-    struct key *source = arena_try_alloc(&ctx->kv->arena, count * sizeof *source);
-    if (!source)
-        return err_set(ctx->err, RC_NOMEM, "could not allocate memory for %zu keys", count);
-    rc = bitop_sources(ctx, source, count);
+    be64_put(at, end);
+    return build_piece_end(build, 0, bytes_of(at, sizeof at), end == bitop->len, ctx->err);
+}
+
+static enum rc bitop_build(struct cmd_ctx *ctx, const struct bitop *bitop, struct build *build)
+{
+    uint64_t inputs = 0;
+    struct key key;
+    for (size_t i = 0; i < bitop->count; i++)
+        inputs = build_input(inputs, &bitop->source[i]);
+    enum rc rc = build_step(build, ctx->run, TYPE_STRING_CHUNKED, inputs, ctx->err);
+    if (rc == RC_OK && build->phase == BUILD_FILLING)
+        return bitop_piece(ctx, bitop, build);
+    if (rc == RC_OK)
+        rc = key_write(ctx->run, ctx->argv[2], KEY_ANY, &key, ctx->err);
+    if (rc == RC_OK)
+        rc = string_build_end(build, &key, bitop->len, 0, ctx->err);
+    if (rc == RC_OK)
+        key_changed(&key, KV_EVENT_STRING, "set");
+    return rc;
+}
+
+static enum rc bitop_at_once(struct cmd_ctx *ctx, const struct bitop *bitop)
+{
+    struct bytes result;
+    enum rc rc = bits_combine(ctx->run, bitop->op, bitop->source, bitop->count, 0, bitop->len,
+                              &result, ctx->err);
+    return rc == RC_OK ? bitop_store(ctx, result) : rc;
+}
+
+enum rc cmd_bitop(struct cmd_ctx *ctx)
+{
+    struct bitop bitop = {.count = ctx->argc - 3};
+    struct build *build = cmd_build(ctx, 2);
+    enum rc rc = bitop_parse(ctx, &bitop.op);
+    if (rc != RC_OK)
+        return rc;
+    bitop.source = arena_try_alloc(ctx->run->arena, bitop.count * sizeof *bitop.source);
+    if (!bitop.source)
+        return err_set(ctx->err, RC_NOMEM, "could not allocate memory for %zu keys", bitop.count);
+    rc = bitop_sources(ctx, bitop.source, bitop.count);
     if (rc == RC_COLD)
-        key_want(ctx->ns, &ctx->argv[2], 1);
+        key_want(ctx->run->ns, &ctx->argv[2], 1);
     if (rc == RC_OK)
-        rc = bits_combine(ctx->kv, op, source, count, &result, ctx->err);
+        rc = bits_combined_len(bitop.source, bitop.count, &bitop.len, ctx->err);
+    if (rc != RC_OK)
+        return rc;
+    rc = bitop.len > STRING_PLAIN_BYTES_MAX &&
+                 build_wanted(build, ctx->run, string_cost_rows(bitop.len))
+             ? bitop_build(ctx, &bitop, build)
+             : bitop_at_once(ctx, &bitop);
     if (rc == RC_OK)
-        rc = bitop_store(ctx, result);
-    if (rc == RC_OK)
-        resp_add_int(ctx->reply, (int64_t)result.len);
+        resp_add_int(ctx->reply, (int64_t)bitop.len);
     return rc;
 }
 
@@ -315,7 +373,7 @@ static enum rc bitfield(struct cmd_ctx *ctx, bool read_only)
     struct key key;
     size_t count, count_max = ctx->argc / 3 + 1;
     bool writes = false, changed;
-    struct bits_field *field = arena_try_alloc(&ctx->kv->arena, count_max * sizeof *field);
+    struct bits_field *field = arena_try_alloc(ctx->run->arena, count_max * sizeof *field);
     if (!field)
         return err_set(ctx->err, RC_NOMEM, "could not allocate memory for %zu fields", count_max);
     enum rc rc = fields_parse(ctx, field, &count);
@@ -325,8 +383,8 @@ static enum rc bitfield(struct cmd_ctx *ctx, bool read_only)
         writes |= field[i].op != BITS_FIELD_GET;
     if (writes && read_only)
         return cmd_error(ctx, "BITFIELD_RO only supports the GET subcommand");
-    rc = writes ? key_write(ctx->ns, ctx->argv[1], TYPE_STRING, &key, ctx->err)
-                : key_read(ctx->ns, ctx->argv[1], TYPE_STRING, &key, ctx->err);
+    rc = writes ? key_write(ctx->run, ctx->argv[1], TYPE_STRING, &key, ctx->err)
+                : key_read(ctx->run, ctx->argv[1], TYPE_STRING, &key, ctx->err);
     if (rc == RC_OK)
         rc = bits_fields_run(&key, field, count, &changed, ctx->err);
     if (rc != RC_OK)

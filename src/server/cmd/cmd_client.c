@@ -1,4 +1,5 @@
-/* CLIENT: who is connected, and what may be done to them. */
+// SPDX-License-Identifier: Apache-2.0
+/* cmd_client.c - CLIENT: who is connected, and what may be done to them. */
 #include "server/server_int.h"
 
 #include <inttypes.h>
@@ -8,6 +9,8 @@
 #include "types/number.h"
 
 #include "base/banned.h"
+
+enum { OUT_BLOCK_BYTES = 16 * 1024 }; /* Redis's PROTO_REPLY_CHUNK_BYTES */
 
 static bool is_subscribed(const struct conn *conn)
 {
@@ -25,7 +28,7 @@ static void flags_text(const struct conn *conn, char to[16])
         to[len++] = 'P';
     if (conn->multi.open)
         to[len++] = 'x';
-    if (conn->parked && server__request_blocked(conn->parked))
+    if (server__conn_blocked(conn))
         to[len++] = 'b';
     if (conn->multi.touched)
         to[len++] = 'd';
@@ -40,29 +43,67 @@ static void flags_text(const struct conn *conn, char to[16])
     to[len] = 0;
 }
 
-static bool client_add(struct buf *to, const struct conn *conn, uint64_t now_ms)
+static const char *chars_of(struct bytes word)
+{
+    return word.len > 0 ? (const char *)word.ptr : "";
+}
+
+/* What a client's buffers hold, in Redis's words. Replies that wait are one buffer here; Redis has
+ * a small one (obl of rbs bytes, rbp at most lately) and, above it, a list of blocks (oll, omem).
+ */
+struct memory_text {
+    size_t qbuf, qbuf_free, argv, multi, rbs, rbp, obl, oll, omem, total;
+};
+
+/* self: what asks, of which the command that runs is still in the input. */
+static struct memory_text memory_of(const struct conn *conn, const struct cmd_ctx *self)
+{
+    const struct request *request = conn->parked;
+    size_t out = conn->out.buf.len - conn->out_sent, block = OUT_BLOCK_BYTES;
+    size_t from = resp_parser_spent(&conn->parser);
+    struct memory_text text = {.multi = server__multi_bytes(&conn->multi),
+                               .argv = request ? request->argv_bytes : 0,
+                               .total = server__conn_bytes(conn)};
+    if (self && !self->request) {
+        from = conn->call_start;
+        for (size_t i = 0; i < self->argc; i++)
+            text.argv += self->argv[i].len;
+    }
+    text.qbuf = conn->in.len - from;
+    text.qbuf_free = conn->in.cap - conn->in.len;
+    text.rbs = conn->out.buf.cap < block ? conn->out.buf.cap : block;
+    text.rbp = conn->out_peak < block ? conn->out_peak : block;
+    text.obl = out < block ? out : block;
+    text.omem = out - text.obl;
+    text.oll = (text.omem + block - 1) / block;
+    return text;
+}
+
+static bool client_add(struct buf *to, const struct conn *conn, const struct cmd_ctx *ctx)
 {
     char flags[16], name[CMD_NAME_BYTES] = "NULL";
     const struct cmd *cmd = conn->parked ? conn->parked->cmd : conn->last_cmd;
     flags_text(conn, flags);
     if (cmd)
         (void)cmd_name_lower(cmd, name);
-    size_t in = conn->in.len - conn->parser.at, out = conn->out.buf.len - conn->out_sent;
+    uint64_t now_ms = ctx->run->now_ms;
+    struct memory_text mem = memory_of(conn, conn == ctx->conn ? ctx : NULL);
     return buf_printf(
         to,
         "id=%" PRIu64 " addr=%s laddr=%s fd=%d name=%.*s age=%" PRIu64 " idle=%" PRIu64
         " flags=%s db=%u sub=%zu psub=%zu ssub=%zu multi=%d qbuf=%zu qbuf-free=%zu "
-        "argv-mem=0 multi-mem=%zu rbs=0 rbp=0 obl=%zu oll=0 omem=%zu tot-mem=%zu events=%s%s "
-        "cmd=%s user=default redir=-1 resp=%u\n",
-        conn->id, conn->peer, conn->local, conn->watch.fd, (int)conn->name.len,
-        conn->name.len ? (const char *)conn->name.ptr : "", (now_ms - conn->start_ms) / 1000,
+        "argv-mem=%zu multi-mem=%zu rbs=%zu rbp=%zu obl=%zu oll=%zu omem=%zu tot-mem=%zu "
+        "events=%s%s "
+        "cmd=%s user=default redir=-1 resp=%u lib-name=%.*s lib-ver=%.*s\n",
+        conn->id, conn->peer, conn->local, conn->source.fd, (int)conn->name.len,
+        chars_of(conn->name), (now_ms - conn->start_ms) / 1000,
         now_ms > conn->last_ms ? (now_ms - conn->last_ms) / 1000 : 0, flags, conn->ns->index,
         conn->subs.count[SUB_CHANNEL], conn->subs.count[SUB_PATTERN], conn->subs.count[SUB_SHARD],
-        conn->multi.open ? (int)conn->multi.count : -1, in, conn->in.cap - conn->in.len,
-        conn->multi.bytes, out, conn->out.buf.cap,
-        sizeof *conn + conn->in.cap + conn->out.buf.cap + conn->multi.bytes,
-        conn->watch.events & LOOP_READ ? "r" : "", conn->watch.events & LOOP_WRITE ? "w" : "", name,
-        conn->out.proto);
+        conn->multi.open ? (int)conn->multi.count : -1, mem.qbuf, mem.qbuf_free, mem.argv,
+        mem.multi, mem.rbs, mem.rbp, mem.obl, mem.oll, mem.omem, mem.total,
+        conn->source.events & LOOP_READ ? "r" : "", conn->source.events & LOOP_WRITE ? "w" : "",
+        name, conn->out.proto, (int)conn->lib_name.len, chars_of(conn->lib_name),
+        (int)conn->lib_ver.len, chars_of(conn->lib_ver));
 }
 
 enum rc cmd_client_info(struct cmd_ctx *ctx)
@@ -70,7 +111,7 @@ enum rc cmd_client_info(struct cmd_ctx *ctx)
     CLEANUP(buf_done) struct buf text;
     buf_init(&text, CLIENT_LIST_BYTES_MAX);
     ctx->conn->last_cmd = ctx->cmd;
-    if (!client_add(&text, ctx->conn, ctx->kv->now_ms))
+    if (!client_add(&text, ctx->conn, ctx))
         return err_set(ctx->err, RC_NOMEM, "could not allocate memory for the answer");
     resp_add_verbatim(ctx->reply, buf_bytes(&text));
     return RC_OK;
@@ -122,7 +163,7 @@ static enum rc list_by_id(struct cmd_ctx *ctx, struct buf *to)
         if (!number_int(ctx->argv[i], &id))
             return cmd_error(ctx, "Invalid client ID");
         struct conn *conn = client_find(ctx->server, (uint64_t)id);
-        if (conn && !client_add(to, conn, ctx->kv->now_ms))
+        if (conn && !client_add(to, conn, ctx))
             return err_set(ctx->err, RC_NOMEM, "could not allocate memory for the answer");
     }
     return RC_OK;
@@ -148,7 +189,7 @@ enum rc cmd_client_list(struct cmd_ctx *ctx)
             return cmd_syntax_error(ctx);
         }
         for (struct conn *conn = oldest(ctx->server); conn; conn = conn->prev)
-            if (type_fits(conn, type) && !conn->broken && !client_add(&text, conn, ctx->kv->now_ms))
+            if (type_fits(conn, type) && !conn->broken && !client_add(&text, conn, ctx))
                 return err_set(ctx->err, RC_NOMEM, "could not allocate memory for the answer");
     }
     resp_add_verbatim(ctx->reply, buf_bytes(&text));
@@ -202,15 +243,11 @@ static bool text_is(const struct bytes *wanted, const char *text)
     return !wanted || bytes_eq(*wanted, bytes_of(text, strlen(text)));
 }
 
-/* It is closed after the turn; until then it takes nothing that others could have. What has ended
- * has happened, and its events leave. */
+/* Messages that are sent until it is closed are for the others. */
 static void client_end(struct conn *conn)
 {
-    conn->broken = true;
-    if (conn->parked && conn->parked->task.state != TASK_ENDED)
-        server__request_cancel(conn->parked);
+    server__conn_end(conn);
     server__subs_done(conn);
-    server__conn_touch(conn);
 }
 
 static int64_t clients_kill(struct cmd_ctx *ctx, const struct kill *kill)
@@ -273,6 +310,24 @@ enum rc cmd_client_setname(struct cmd_ctx *ctx)
     return rc;
 }
 
+/* Redis 7.2 has it, and clients of today send it when they connect. */
+enum rc cmd_client_setinfo(struct cmd_ctx *ctx)
+{
+    struct conn *conn = ctx->conn;
+    bool is_name = cmd_arg_is(ctx->argv[2], "LIB-NAME");
+    char what[16];
+    if (!is_name && !cmd_arg_is(ctx->argv[2], "LIB-VER"))
+        return err_set(ctx->err, RC_INVALID, "Unrecognized option '%.*s'",
+                       (int)(ctx->argv[2].len < 128 ? ctx->argv[2].len : 128),
+                       (const char *)ctx->argv[2].ptr);
+    snprintf(what, sizeof what, "%.*s", (int)ctx->argv[2].len, (const char *)ctx->argv[2].ptr);
+    enum rc rc = server__client_word_set(ctx, what, ctx->argv[3],
+                                         is_name ? &conn->lib_name : &conn->lib_ver);
+    if (rc == RC_OK)
+        resp_add_status(ctx->reply, "OK");
+    return rc;
+}
+
 enum rc cmd_client_reply(struct cmd_ctx *ctx)
 {
     struct conn *conn = ctx->conn;
@@ -299,7 +354,6 @@ static enum rc on_off(struct cmd_ctx *ctx, bool *ret_on)
     return RC_OK;
 }
 
-/* Nobody is ever disconnected because memory is short, so this is only shown by CLIENT LIST. */
 enum rc cmd_client_no_evict(struct cmd_ctx *ctx)
 {
     return on_off(ctx, &ctx->conn->no_evict);
@@ -315,17 +369,14 @@ enum rc cmd_client_pause(struct cmd_ctx *ctx)
         if (!writes && !cmd_arg_is(ctx->argv[3], "ALL"))
             return cmd_error(ctx, "CLIENT PAUSE mode must be WRITE or ALL");
     } else if (ctx->argc > 4) {
-        return err_set(ctx->err, RC_INVALID,
-                       "unknown subcommand or wrong number of arguments for '%.*s'. Try CLIENT "
-                       "HELP.",
-                       (int)ctx->argv[1].len, (const char *)ctx->argv[1].ptr);
+        return cmd_sub_arity_error(ctx);
     }
-    if (!number_int(ctx->argv[2], &ms) || ms > INT64_MAX - (int64_t)ctx->kv->now_ms)
+    if (!number_int(ctx->argv[2], &ms) || ms > INT64_MAX - (int64_t)ctx->run->now_ms)
         return cmd_error(ctx, "timeout is not an integer or out of range");
     if (ms < 0)
         return cmd_error(ctx, "timeout is negative");
-    uint64_t end_ms = ctx->kv->now_ms + (uint64_t)ms;
-    bool active = server->pause_end_ms > ctx->kv->now_ms;
+    uint64_t end_ms = ctx->run->now_ms + (uint64_t)ms;
+    bool active = server->pause_end_ms > ctx->run->now_ms;
     /* The longer and the stricter of two pauses holds. */
     server->pause_writes_only = writes && (!active || server->pause_writes_only);
     if (!active || end_ms > server->pause_end_ms)

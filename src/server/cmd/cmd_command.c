@@ -1,4 +1,5 @@
-/* COMMAND: what commands.def says, in Redis's words. */
+// SPDX-License-Identifier: Apache-2.0
+/* cmd_command.c - COMMAND: what commands.def says, in Redis's words. */
 #include "server/server_int.h"
 
 #include <stdio.h>
@@ -62,6 +63,8 @@ static const struct {
     {"PUBSUB", true, {0}},
     {"PUBSUB|HELP", true, {0}},
     {"CLIENT", true, {0}},
+    {"SCRIPT", true, {0}},
+    {"FUNCTION", true, {0}},
     {"COMMAND*", false, {"connection"}},
     {"LAND.*", true, {0}},
 };
@@ -254,7 +257,7 @@ static bool list_has(const struct cmd_ctx *ctx, enum list_filter filter, const s
     char name[CMD_NAME_BYTES];
     switch (filter) {
     case LIST_ALL:
-        return !is_sub(cmd);
+        return true;
     case LIST_PATTERN:
         return glob_match(ctx->argv[4], cmd_name_lower(cmd, name), true);
     case LIST_ACLCAT:
@@ -355,7 +358,7 @@ static enum rc getkeys(struct cmd_ctx *ctx, bool with_flags)
     if (cmd->arity >= 0 ? argc != (size_t)cmd->arity : argc < (size_t)-cmd->arity)
         return cmd_error(ctx, "Invalid number of arguments specified for command");
     size_t max = argc < COMMAND_KEYS_SHOWN_MAX ? argc : COMMAND_KEYS_SHOWN_MAX;
-    size_t *index = arena_try_alloc(&ctx->kv->arena, max * sizeof *index);
+    size_t *index = arena_try_alloc(ctx->run->arena, max * sizeof *index);
     if (!index)
         return err_set(ctx->err, RC_NOMEM, "could not allocate memory for the answer");
     size_t count = cmd_keys(cmd, argv, argc, index, max);

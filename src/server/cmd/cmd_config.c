@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /* cmd_config.c - CONFIG. Running one of these again changes nothing more, so a MULTI that has to
  * wait for the engine may. */
 #include "server/config.h"

@@ -1,5 +1,6 @@
-/* Commands about the connection itself: PING, AUTH, HELLO, SELECT, RESET ... (CLIENT is in
- * cmd_client.c). */
+// SPDX-License-Identifier: Apache-2.0
+/* cmd_connection.c - commands about the connection itself: PING, AUTH, HELLO, SELECT, RESET ...
+ * (CLIENT is in cmd_client.c). */
 #include "server/server_int.h"
 
 #include "base/mem.h"
@@ -46,7 +47,7 @@ enum rc cmd_select(struct cmd_ctx *ctx)
                                   ? "value is out of range, value must between -2147483648 and "
                                     "2147483647"
                                   : "value is not an integer or out of range");
-    struct ns *ns = kv_ns(ctx->kv, (uint64_t)index);
+    struct ns *ns = kv_ns(ctx->run->kv, (uint64_t)index);
     if (!ns)
         return cmd_error(ctx, "DB index is out of range");
     ctx->conn->ns = ns;
@@ -57,20 +58,19 @@ enum rc cmd_select(struct cmd_ctx *ctx)
 /* ---- who it is ---- */
 
 /* Takes the same time whatever is wrong with the guess. */
-static bool password_eq(struct bytes guess, const char *password)
+static bool password_eq(struct bytes guess, struct bytes password)
 {
-    size_t len = strlen(password);
-    unsigned differs = guess.len != len;
-    for (size_t i = 0; i < len; i++)
-        differs |= (unsigned)(i < guess.len ? guess.ptr[i] : 0) ^ (unsigned char)password[i];
+    unsigned differs = guess.len != password.len;
+    for (size_t i = 0; i < password.len; i++)
+        differs |= (unsigned)(i < guess.len ? guess.ptr[i] : 0) ^ password.ptr[i];
     return differs == 0;
 }
 
 static enum rc auth(struct cmd_ctx *ctx, struct bytes user, struct bytes password)
 {
-    const char *wanted = ctx->server->config->requirepass;
+    struct bytes wanted = ctx->server->config->requirepass;
     bool good =
-        bytes_eq(user, BYTES("default")) && (wanted[0] == 0 || password_eq(password, wanted));
+        bytes_eq(user, BYTES("default")) && (wanted.len == 0 || password_eq(password, wanted));
     if (!good)
         return err_set(ctx->err, RC_REPLY,
                        "WRONGPASS invalid username-password pair or user is disabled.");
@@ -83,7 +83,7 @@ enum rc cmd_auth(struct cmd_ctx *ctx)
 {
     if (ctx->argc > 3)
         return cmd_syntax_error(ctx);
-    if (ctx->argc == 2 && ctx->server->config->requirepass[0] == 0)
+    if (ctx->argc == 2 && ctx->server->config->requirepass.len == 0)
         return cmd_error(ctx, "AUTH <password> called without any password configured for the "
                               "default user. Are you sure your configuration is correct?");
     enum rc rc =
@@ -93,21 +93,26 @@ enum rc cmd_auth(struct cmd_ctx *ctx)
     return rc;
 }
 
+enum rc server__client_word_set(struct cmd_ctx *ctx, const char *what, struct bytes word,
+                                struct bytes *to)
+{
+    for (size_t i = 0; i < word.len; i++)
+        if (word.ptr[i] < '!' || word.ptr[i] > '~')
+            return err_set(ctx->err, RC_INVALID,
+                           "%s cannot contain spaces, newlines or special characters.", what);
+    uint8_t *copy = word.len > 0 ? mem_try_alloc(word.len) : NULL;
+    if (word.len > 0 && !copy)
+        return err_set(ctx->err, RC_NOMEM, "could not allocate memory for a name");
+    if (word.len > 0)
+        memcpy(copy, word.ptr, word.len);
+    mem_free((void *)to->ptr);
+    *to = bytes_of(copy, word.len);
+    return RC_OK;
+}
+
 enum rc server__client_name_set(struct cmd_ctx *ctx, struct bytes name)
 {
-    struct conn *conn = ctx->conn;
-    for (size_t i = 0; i < name.len; i++)
-        if (name.ptr[i] < '!' || name.ptr[i] > '~')
-            return cmd_error(ctx, "Client names cannot contain spaces, newlines or special "
-                                  "characters.");
-    uint8_t *copy = name.len > 0 ? mem_try_alloc(name.len) : NULL;
-    if (name.len > 0 && !copy)
-        return err_set(ctx->err, RC_NOMEM, "could not allocate memory for a name");
-    if (name.len > 0)
-        memcpy(copy, name.ptr, name.len);
-    mem_free((void *)conn->name.ptr);
-    conn->name = bytes_of(copy, name.len);
-    return RC_OK;
+    return server__client_word_set(ctx, "Client names", name, &ctx->conn->name);
 }
 
 static void hello_reply(struct cmd_ctx *ctx)
@@ -186,12 +191,12 @@ enum rc cmd_reset(struct cmd_ctx *ctx)
     ctx->server->monitor_count -= conn->monitor;
     conn->monitor = false; /* as in Redis NO-EVICT stays */
     conn->reply_mode = REPLY_ON;
-    conn->ns = kv_ns(ctx->kv, 0);
+    conn->ns = kv_ns(ctx->run->kv, 0);
     conn->out.proto = ctx->reply->proto = 2;
-    conn->authed = ctx->server->config->requirepass[0] == 0;
+    conn->authed = ctx->server->config->requirepass.len == 0;
     conn->parser.limited = !conn->authed;
     mem_free((void *)conn->name.ptr);
-    conn->name = bytes_of(NULL, 0);
+    conn->name = bytes_of(NULL, 0); /* its library is still the same */
     resp_add_status(ctx->reply, "RESET");
     return RC_OK;
 }

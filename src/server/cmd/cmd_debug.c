@@ -1,4 +1,5 @@
-/* DEBUG: what test suites ask for. */
+// SPDX-License-Identifier: Apache-2.0
+/* cmd_debug.c - DEBUG: what test suites ask for. */
 #include "server/server_int.h"
 
 #include <inttypes.h>
@@ -20,7 +21,7 @@ enum rc cmd_debug_sleep(struct cmd_ctx *ctx)
         struct timespec time = {.tv_sec = (time_t)seconds};
         time.tv_nsec = (long)((seconds - (double)time.tv_sec) * 1e9);
         (void)nanosleep(&time, NULL);
-        ctx->kv->now_ms = clock_unix_ms(ctx->server->clock); /* commands of this turn are later */
+        ctx->server->now_ms = clock_unix_ms(ctx->server->clock); /* of those behind it */
     }
     resp_add_status(ctx->reply, "OK");
     return RC_OK;
@@ -59,13 +60,13 @@ enum rc cmd_debug_cold_inject(struct cmd_ctx *ctx)
     return RC_OK;
 }
 
-enum rc cmd_debug_aside_rows(struct cmd_ctx *ctx)
+enum rc cmd_debug_build_rows(struct cmd_ctx *ctx)
 {
     int64_t count;
     enum rc rc = cmd_int_range(ctx, 2, 0, INT64_MAX, NULL, &count);
     if (rc != RC_OK)
         return rc;
-    ctx->kv->aside_rows_min = (uint64_t)count;
+    ctx->run->kv->build_rows_min = (uint64_t)count;
     resp_add_status(ctx->reply, "OK");
     return RC_OK;
 }
@@ -74,12 +75,12 @@ enum rc cmd_debug_object(struct cmd_ctx *ctx)
 {
     struct key key;
     char text[256];
-    enum rc rc = key_write(ctx->ns, ctx->argv[2], KEY_ANY, &key, ctx->err);
+    enum rc rc = key_write(ctx->run, ctx->argv[2], KEY_ANY, &key, ctx->err);
     if (rc == RC_OK && !key.exists)
         return cmd_error(ctx, "no such key");
     if (rc != RC_OK)
         return rc;
-    struct store_group_state state = store_group_state(ctx->kv->store, key_rows(&key));
+    struct store_group_state state = store_group_state(ctx->run->kv->store, key_rows(&key));
     snprintf(text, sizeof text,
              "Value at:0x0 refcount:1 type:%s serializedlength:%zu lru:0 lru_seconds_idle:0 "
              "count:%" PRIu64 " hot_rows:%" PRIu64 " complete:%d",

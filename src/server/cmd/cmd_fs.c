@@ -1,4 +1,5 @@
-/* FS.*: files and directories one by one. */
+// SPDX-License-Identifier: Apache-2.0
+/* cmd_fs.c - FS.*: files and directories one by one. */
 #include "server/cmd/cmd_fs.h"
 
 #include "base/macros.h"
@@ -45,7 +46,7 @@ static enum rc block_arg(struct cmd_ctx *ctx, size_t arg, struct fs_attrs *attrs
 static enum rc attrs_args(struct cmd_ctx *ctx, unsigned with, struct fs_attrs *ret_attrs,
                           bool *ret_parents)
 {
-    struct fs_attrs attrs = {.now_ms = ctx->kv->now_ms, .block_size = FS_BLOCK_BYTES_DEFAULT};
+    struct fs_attrs attrs = {.now_ms = ctx->run->now_ms, .block_size = FS_BLOCK_BYTES_DEFAULT};
     bool parents = false;
     enum rc rc = RC_OK;
     for (size_t i = 2; rc == RC_OK && i < ctx->argc; i++) {
@@ -116,7 +117,7 @@ static enum rc resize(struct cmd_ctx *ctx, bool complete)
     int64_t size;
     enum rc rc = cmd_int_range(ctx, 2, 0, INT64_MAX, NULL, &size);
     if (rc == RC_OK)
-        rc = fs_resize(ctx->server->fs, ctx->argv[1], (uint64_t)size, complete, ctx->kv->now_ms,
+        rc = fs_resize(ctx->server->fs, ctx->argv[1], (uint64_t)size, complete, ctx->run->now_ms,
                        ctx->err);
     return ok(ctx, rc);
 }

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /* cmd_fs.h - what the files of FS.* share.
  *
  * Threads: the executor. */

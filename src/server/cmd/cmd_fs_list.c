@@ -1,4 +1,5 @@
-/* FS.*: directories as a whole, and mounts. */
+// SPDX-License-Identifier: Apache-2.0
+/* cmd_fs_list.c - FS.*: directories as a whole, and mounts. */
 #include "server/cmd/cmd_fs.h"
 
 #include "base/banned.h"
@@ -121,7 +122,7 @@ enum rc cmd_fs_resolve(struct cmd_ctx *ctx)
         return rc;
     bool slash = rest.len > 0 && mount.uri.ptr[mount.uri.len - 1] != '/';
     size_t len = mount.uri.len + slash + rest.len;
-    uint8_t *target = arena_alloc(&ctx->kv->arena, len + 1);
+    uint8_t *target = arena_alloc(ctx->run->arena, len + 1);
     memcpy(target, mount.uri.ptr, mount.uri.len);
     target[mount.uri.len] = '/';
     memcpy(target + mount.uri.len + slash, rest.ptr, rest.len);

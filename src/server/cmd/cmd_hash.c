@@ -1,4 +1,5 @@
-/* Commands on hashes. */
+// SPDX-License-Identifier: Apache-2.0
+/* cmd_hash.c - commands on hashes. */
 #include <math.h>
 
 #include "server/cmd/cmd_rows.h"
@@ -11,7 +12,7 @@
 enum rc cmd_hget(struct cmd_ctx *ctx)
 {
     struct bytes value;
-    enum rc rc = hash_get(ctx->ns, ctx->argv[1], ctx->argv[2], &value, ctx->err);
+    enum rc rc = hash_get(ctx->run, ctx->argv[1], ctx->argv[2], &value, ctx->err);
     if (rc == RC_OK)
         resp_add_bulk(ctx->reply, value);
     else if (rc == RC_NOT_FOUND)
@@ -24,7 +25,7 @@ enum rc cmd_hget(struct cmd_ctx *ctx)
 enum rc cmd_hmget(struct cmd_ctx *ctx)
 {
     struct key key;
-    enum rc rc = key_read_part(ctx->ns, ctx->argv[1], TYPE_HASH, &key, ctx->err);
+    enum rc rc = key_read_part(ctx->run, ctx->argv[1], TYPE_HASH, &key, ctx->err);
     if (rc != RC_OK)
         return rc;
     bool cold = false; /* all cold fields are asked for before the command waits */
@@ -47,7 +48,7 @@ enum rc cmd_hmget(struct cmd_ctx *ctx)
 static enum rc value_len(struct cmd_ctx *ctx, int64_t *ret_len)
 {
     struct bytes value;
-    enum rc rc = hash_get(ctx->ns, ctx->argv[1], ctx->argv[2], &value, ctx->err);
+    enum rc rc = hash_get(ctx->run, ctx->argv[1], ctx->argv[2], &value, ctx->err);
     if (rc != RC_OK && rc != RC_NOT_FOUND)
         return rc;
     *ret_len = rc == RC_OK ? (int64_t)value.len : -1;
@@ -75,7 +76,7 @@ enum rc cmd_hstrlen(struct cmd_ctx *ctx)
 enum rc cmd_hlen(struct cmd_ctx *ctx)
 {
     struct key key;
-    enum rc rc = key_read(ctx->ns, ctx->argv[1], TYPE_HASH, &key, ctx->err);
+    enum rc rc = key_read(ctx->run, ctx->argv[1], TYPE_HASH, &key, ctx->err);
     if (rc == RC_OK)
         resp_add_int(ctx->reply, key.exists ? (int64_t)key.meta.count : 0);
     return rc;
@@ -84,7 +85,7 @@ enum rc cmd_hlen(struct cmd_ctx *ctx)
 static enum rc all_reply(struct cmd_ctx *ctx, enum cmd_rows_part part)
 {
     struct key key;
-    enum rc rc = key_read(ctx->ns, ctx->argv[1], TYPE_HASH, &key, ctx->err);
+    enum rc rc = key_read(ctx->run, ctx->argv[1], TYPE_HASH, &key, ctx->err);
     if (rc != RC_OK)
         return rc;
     uint64_t count = key.exists ? key.meta.count : 0;
@@ -92,7 +93,11 @@ static enum rc all_reply(struct cmd_ctx *ctx, enum cmd_rows_part part)
         resp_add_map(ctx->reply, count);
     else
         resp_add_array(ctx->reply, count);
-    return key.exists ? cmd_rows_add(ctx, &key, part) : RC_OK;
+    if (!key.exists)
+        return RC_OK;
+    struct cmd_long *slow;
+    rc = cmd_long_begin(ctx, build_input(0, &key), key.meta.count, &slow);
+    return rc == RC_OK ? cmd_rows_add(ctx, &key, part, slow) : rc;
 }
 
 enum rc cmd_hgetall(struct cmd_ctx *ctx)
@@ -138,7 +143,8 @@ static enum rc pairs_set(struct cmd_ctx *ctx, size_t *ret_added)
 {
     if (ctx->argc % 2 != 0)
         return cmd_arity_error(ctx);
-    return hash_set(ctx->ns, ctx->argv[1], ctx->argv + 2, (ctx->argc - 2) / 2, ret_added, ctx->err);
+    return hash_set(ctx->run, ctx->argv[1], ctx->argv + 2, (ctx->argc - 2) / 2, ret_added,
+                    ctx->err);
 }
 
 enum rc cmd_hset(struct cmd_ctx *ctx)
@@ -161,7 +167,7 @@ enum rc cmd_hmset(struct cmd_ctx *ctx)
 enum rc cmd_hsetnx(struct cmd_ctx *ctx)
 {
     bool added;
-    enum rc rc = hash_set_new(ctx->ns, ctx->argv[1], ctx->argv[2], ctx->argv[3], &added, ctx->err);
+    enum rc rc = hash_set_new(ctx->run, ctx->argv[1], ctx->argv[2], ctx->argv[3], &added, ctx->err);
     if (rc == RC_OK)
         resp_add_int(ctx->reply, added);
     return rc;
@@ -171,7 +177,7 @@ enum rc cmd_hdel(struct cmd_ctx *ctx)
 {
     size_t deleted;
     enum rc rc =
-        hash_delete(ctx->ns, ctx->argv[1], ctx->argv + 2, ctx->argc - 2, &deleted, ctx->err);
+        hash_delete(ctx->run, ctx->argv[1], ctx->argv + 2, ctx->argc - 2, &deleted, ctx->err);
     if (rc == RC_OK)
         resp_add_int(ctx->reply, (int64_t)deleted);
     return rc;
@@ -182,7 +188,7 @@ enum rc cmd_hincrby(struct cmd_ctx *ctx)
     int64_t delta, value;
     enum rc rc = cmd_int(ctx, 3, &delta);
     if (rc == RC_OK)
-        rc = hash_incr(ctx->ns, ctx->argv[1], ctx->argv[2], delta, &value, ctx->err);
+        rc = hash_incr(ctx->run, ctx->argv[1], ctx->argv[2], delta, &value, ctx->err);
     if (rc == RC_OK)
         resp_add_int(ctx->reply, value);
     return rc;
@@ -197,7 +203,7 @@ enum rc cmd_hincrbyfloat(struct cmd_ctx *ctx)
         return cmd_error(ctx, "value is not a valid float");
     if (isinf(delta))
         return cmd_error(ctx, "value is NaN or Infinity");
-    enum rc rc = hash_incr_float(ctx->ns, ctx->argv[1], ctx->argv[2], delta, text, &len, ctx->err);
+    enum rc rc = hash_incr_float(ctx->run, ctx->argv[1], ctx->argv[2], delta, text, &len, ctx->err);
     if (rc == RC_OK)
         resp_add_bulk(ctx->reply, bytes_of(text, len));
     return rc;

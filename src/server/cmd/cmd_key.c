@@ -1,5 +1,6 @@
-/* Commands on keys of any type, and on whole databases. */
-#include "server/cmd.h"
+// SPDX-License-Identifier: Apache-2.0
+/* cmd_key.c - commands on keys of any type, and on whole databases. */
+#include "server/server_int.h"
 
 #include <limits.h>
 
@@ -14,7 +15,7 @@
 static enum rc rest_want(struct cmd_ctx *ctx, size_t arg, enum rc rc)
 {
     if (rc == RC_COLD)
-        key_want(ctx->ns, ctx->argv + arg + 1, ctx->argc - arg - 1);
+        key_want(ctx->run->ns, ctx->argv + arg + 1, ctx->argc - arg - 1);
     return rc;
 }
 
@@ -23,7 +24,7 @@ enum rc cmd_del(struct cmd_ctx *ctx)
     int64_t count = 0;
     for (size_t i = 1; i < ctx->argc; i++) {
         struct key key;
-        enum rc rc = key_write(ctx->ns, ctx->argv[i], KEY_ANY, &key, ctx->err);
+        enum rc rc = key_write(ctx->run, ctx->argv[i], KEY_ANY, &key, ctx->err);
         if (rc != RC_OK)
             return rest_want(ctx, i, rc);
         if (!key.exists)
@@ -44,7 +45,7 @@ enum rc cmd_exists(struct cmd_ctx *ctx)
     int64_t count = 0;
     for (size_t i = 1; i < ctx->argc; i++) {
         struct key key;
-        enum rc rc = key_read(ctx->ns, ctx->argv[i], KEY_ANY, &key, ctx->err);
+        enum rc rc = key_read(ctx->run, ctx->argv[i], KEY_ANY, &key, ctx->err);
         if (rc != RC_OK)
             return rest_want(ctx, i, rc);
         count += key.exists;
@@ -56,7 +57,7 @@ enum rc cmd_exists(struct cmd_ctx *ctx)
 enum rc cmd_type(struct cmd_ctx *ctx)
 {
     struct key key;
-    enum rc rc = key_read(ctx->ns, ctx->argv[1], KEY_ANY, &key, ctx->err);
+    enum rc rc = key_read(ctx->run, ctx->argv[1], KEY_ANY, &key, ctx->err);
     if (rc == RC_OK)
         resp_add_status(ctx->reply, key.exists ? type_name(key.meta.type) : "none");
     return rc;
@@ -68,14 +69,14 @@ enum rc cmd_type(struct cmd_ctx *ctx)
 static enum rc rename_key(struct cmd_ctx *ctx, bool only_new)
 {
     struct key from, to;
-    enum rc rc = key_write(ctx->ns, ctx->argv[1], KEY_ANY, &from, ctx->err);
+    enum rc rc = key_write(ctx->run, ctx->argv[1], KEY_ANY, &from, ctx->err);
     if (rc != RC_OK)
         return rest_want(ctx, 1, rc);
     if (!from.exists)
         return cmd_error(ctx, "no such key");
     if (bytes_eq(ctx->argv[1], ctx->argv[2]))
         return only_new ? RC_NOT_FOUND : RC_OK;
-    rc = key_write(ctx->ns, ctx->argv[2], KEY_ANY, &to, ctx->err);
+    rc = key_write(ctx->run, ctx->argv[2], KEY_ANY, &to, ctx->err);
     if (rc != RC_OK)
         return rc;
     if (only_new && to.exists)
@@ -116,24 +117,24 @@ static enum rc db_arg(struct cmd_ctx *ctx, size_t arg, struct ns **ret_ns)
     if (index < INT_MIN || index > INT_MAX)
         return err_set(ctx->err, RC_INVALID, "value is out of range, value must between %d and %d",
                        INT_MIN, INT_MAX);
-    *ret_ns = index >= 0 ? kv_ns(ctx->kv, (uint64_t)index) : NULL;
+    *ret_ns = index >= 0 ? kv_ns(ctx->run->kv, (uint64_t)index) : NULL;
     return *ret_ns ? RC_OK : cmd_error(ctx, "DB index is out of range");
 }
 
 /* Both keys are found, or both are asked for. RC_NOT_FOUND: there is nothing to copy, or no place
  * for it. */
-static enum rc pair_find(struct cmd_ctx *ctx, struct ns *to_ns, struct bytes to_name, bool replace,
-                         bool moves, struct key *ret_from, struct key *ret_to)
+static enum rc pair_find(struct cmd_ctx *ctx, const struct run *to_run, struct bytes to_name,
+                         bool replace, bool moves, struct key *ret_from, struct key *ret_to)
 {
-    enum rc rc = moves ? key_write(ctx->ns, ctx->argv[1], KEY_ANY, ret_from, ctx->err)
-                       : key_read(ctx->ns, ctx->argv[1], KEY_ANY, ret_from, ctx->err);
+    enum rc rc = moves ? key_write(ctx->run, ctx->argv[1], KEY_ANY, ret_from, ctx->err)
+                       : key_read(ctx->run, ctx->argv[1], KEY_ANY, ret_from, ctx->err);
     if (rc == RC_COLD)
-        key_want(to_ns, &to_name, 1);
+        key_want(to_run->ns, &to_name, 1);
     if (rc != RC_OK)
         return rc;
     if (!ret_from->exists)
         return RC_NOT_FOUND;
-    rc = key_write(to_ns, to_name, KEY_ANY, ret_to, ctx->err);
+    rc = key_write(to_run, to_name, KEY_ANY, ret_to, ctx->err);
     if (rc == RC_OK && ret_to->exists && !replace)
         return RC_NOT_FOUND;
     return rc;
@@ -141,7 +142,7 @@ static enum rc pair_find(struct cmd_ctx *ctx, struct ns *to_ns, struct bytes to_
 
 enum rc cmd_copy(struct cmd_ctx *ctx)
 {
-    struct ns *to_ns = ctx->ns;
+    struct ns *to_ns = ctx->run->ns;
     bool replace = false;
     for (size_t i = 3; i < ctx->argc; i++) {
         if (cmd_arg_is(ctx->argv[i], "REPLACE")) {
@@ -154,12 +155,13 @@ enum rc cmd_copy(struct cmd_ctx *ctx)
             return cmd_syntax_error(ctx);
         }
     }
-    if (to_ns == ctx->ns && bytes_eq(ctx->argv[1], ctx->argv[2]))
+    if (to_ns == ctx->run->ns && bytes_eq(ctx->argv[1], ctx->argv[2]))
         return cmd_error(ctx, "source and destination objects are the same");
+    struct run to_run = run_with(ctx->run, to_ns, 0);
     struct key from, to;
-    enum rc rc = pair_find(ctx, to_ns, ctx->argv[2], replace, false, &from, &to);
+    enum rc rc = pair_find(ctx, &to_run, ctx->argv[2], replace, false, &from, &to);
     if (rc == RC_OK)
-        rc = key_copy(&from, &to, cmd_aside(ctx, 2), ctx->err);
+        rc = key_copy(&from, &to, cmd_build(ctx, 2), ctx->err);
     if (rc != RC_OK && rc != RC_NOT_FOUND)
         return rc;
     if (rc == RC_OK)
@@ -174,12 +176,13 @@ enum rc cmd_move(struct cmd_ctx *ctx)
     enum rc rc = db_arg(ctx, 2, &to_ns);
     if (rc != RC_OK)
         return rc;
-    if (to_ns == ctx->ns)
+    if (to_ns == ctx->run->ns)
         return cmd_error(ctx, "source and destination objects are the same");
+    struct run to_run = run_with(ctx->run, to_ns, 0);
     struct key from, to;
-    rc = pair_find(ctx, to_ns, ctx->argv[1], false, true, &from, &to);
+    rc = pair_find(ctx, &to_run, ctx->argv[1], false, true, &from, &to);
     if (rc == RC_OK)
-        rc = key_copy(&from, &to, cmd_aside(ctx, 0), ctx->err);
+        rc = key_copy(&from, &to, cmd_build(ctx, 0), ctx->err);
     if (rc == RC_OK)
         rc = key_remove(&from, ctx->err);
     if (rc != RC_OK && rc != RC_NOT_FOUND)
@@ -196,7 +199,7 @@ enum rc cmd_move(struct cmd_ctx *ctx)
 
 enum rc cmd_dbsize(struct cmd_ctx *ctx)
 {
-    resp_add_int(ctx->reply, ns_key_count(ctx->ns));
+    resp_add_int(ctx->reply, ns_key_count(ctx->run->ns));
     return RC_OK;
 }
 
@@ -214,7 +217,7 @@ enum rc cmd_flushdb(struct cmd_ctx *ctx)
 {
     enum rc rc = flush_args(ctx);
     if (rc == RC_OK)
-        rc = ns_flush(ctx->ns, ctx->err);
+        rc = ns_flush(ctx->run, ctx->err);
     if (rc == RC_OK)
         resp_add_status(ctx->reply, "OK");
     return rc;
@@ -222,13 +225,12 @@ enum rc cmd_flushdb(struct cmd_ctx *ctx)
 
 enum rc cmd_flushall(struct cmd_ctx *ctx)
 {
+    const struct kv *kv = ctx->run->kv;
     enum rc rc = flush_args(ctx);
-    for (size_t i = 0; rc == RC_OK && i < ctx->kv->ns_count; i++)
-        rc = kv_ns(ctx->kv, i) ? ns_flush_check(kv_ns(ctx->kv, i), ctx->err) : RC_OK;
-    for (size_t i = 0; rc == RC_OK && i < ctx->kv->ns_count; i++) {
-        struct ns *ns = kv_ns(ctx->kv, i);
-        if (ns)
-            rc = ns_flush(ns, ctx->err);
+    for (size_t i = 0; rc == RC_OK && i < 2 * kv->ns_count; i++) { /* all of them are asked first */
+        struct run part = run_with(ctx->run, kv_ns(kv, i % kv->ns_count), 0);
+        if (part.ns)
+            rc = i < kv->ns_count ? ns_flush_check(&part, ctx->err) : ns_flush(&part, ctx->err);
     }
     if (rc == RC_OK)
         resp_add_status(ctx->reply, "OK");
@@ -243,13 +245,15 @@ enum rc cmd_swapdb(struct cmd_ctx *ctx)
         rc = cmd_int_range(ctx, 2, INT_MIN, INT_MAX, "invalid second DB index", &other);
     if (rc != RC_OK)
         return rc;
-    struct ns *one_ns = one >= 0 ? kv_ns(ctx->kv, (uint64_t)one) : NULL;
-    struct ns *other_ns = other >= 0 ? kv_ns(ctx->kv, (uint64_t)other) : NULL;
+    struct ns *one_ns = one >= 0 ? kv_ns(ctx->run->kv, (uint64_t)one) : NULL;
+    struct ns *other_ns = other >= 0 ? kv_ns(ctx->run->kv, (uint64_t)other) : NULL;
     if (!one_ns || !other_ns)
         return cmd_error(ctx, "DB index is out of range");
     if (one_ns != other_ns && (one_ns->tile || other_ns->tile)) /* keys would become hidden */
         return cmd_error(ctx, "the database of a tile type cannot be swapped");
-    rc = names_swap(one_ns, other_ns, ctx->err);
+    rc = server__waiters_look(ctx->server, ctx->run, one_ns, other_ns, ctx->err);
+    if (rc == RC_OK)
+        rc = names_swap(ctx->run, one_ns, other_ns, ctx->err);
     if (rc == RC_OK)
         resp_add_status(ctx->reply, "OK");
     return rc;

@@ -1,4 +1,5 @@
-/* Deadlines of keys. */
+// SPDX-License-Identifier: Apache-2.0
+/* cmd_key_expire.c - deadlines of keys. */
 #include "server/cmd.h"
 
 #include "base/banned.h"
@@ -70,10 +71,10 @@ static bool flags_allow(unsigned flags, uint64_t old_ms, int64_t new_ms)
  * the sweep's business. */
 static enum rc deadline_set(struct cmd_ctx *ctx, struct key *key, int64_t time_ms)
 {
-    bool over = time_ms <= (int64_t)ctx->kv->now_ms;
+    bool over = time_ms <= (int64_t)ctx->run->now_ms;
     if (over && key->rule) {
         over = false;
-        time_ms = (int64_t)ctx->kv->now_ms + 1;
+        time_ms = (int64_t)ctx->run->now_ms + 1;
     }
     key->meta.expire_ms = (uint64_t)time_ms;
     enum rc rc = over ? key_remove(key, ctx->err) : key_save(key, key->meta.extra, ctx->err);
@@ -91,7 +92,7 @@ static enum rc expire_run(struct cmd_ctx *ctx, uint64_t base_ms, int64_t unit_ms
     if (rc == RC_OK)
         rc = time_parse(ctx, base_ms, unit_ms, &time_ms);
     if (rc == RC_OK)
-        rc = key_write(ctx->ns, ctx->argv[1], KEY_ANY, &key, ctx->err);
+        rc = key_write(ctx->run, ctx->argv[1], KEY_ANY, &key, ctx->err);
     if (rc != RC_OK)
         return rc;
     bool sets = key.exists && flags_allow(flags, key.meta.expire_ms, time_ms);
@@ -104,12 +105,12 @@ static enum rc expire_run(struct cmd_ctx *ctx, uint64_t base_ms, int64_t unit_ms
 
 enum rc cmd_expire(struct cmd_ctx *ctx)
 {
-    return expire_run(ctx, ctx->kv->now_ms, 1000);
+    return expire_run(ctx, ctx->run->now_ms, 1000);
 }
 
 enum rc cmd_pexpire(struct cmd_ctx *ctx)
 {
-    return expire_run(ctx, ctx->kv->now_ms, 1);
+    return expire_run(ctx, ctx->run->now_ms, 1);
 }
 
 enum rc cmd_expireat(struct cmd_ctx *ctx)
@@ -125,7 +126,7 @@ enum rc cmd_pexpireat(struct cmd_ctx *ctx)
 enum rc cmd_persist(struct cmd_ctx *ctx)
 {
     struct key key;
-    enum rc rc = key_write(ctx->ns, ctx->argv[1], KEY_ANY, &key, ctx->err);
+    enum rc rc = key_write(ctx->run, ctx->argv[1], KEY_ANY, &key, ctx->err);
     if (rc != RC_OK)
         return rc;
     bool had = key.exists && key.meta.expire_ms != 0;
@@ -146,7 +147,7 @@ enum rc cmd_persist(struct cmd_ctx *ctx)
 static enum rc deadline_reply(struct cmd_ctx *ctx, uint64_t base_ms, int64_t unit_ms)
 {
     struct key key;
-    enum rc rc = key_read(ctx->ns, ctx->argv[1], KEY_ANY, &key, ctx->err);
+    enum rc rc = key_read(ctx->run, ctx->argv[1], KEY_ANY, &key, ctx->err);
     if (rc != RC_OK)
         return rc;
     int64_t answer = -2;
@@ -161,12 +162,12 @@ static enum rc deadline_reply(struct cmd_ctx *ctx, uint64_t base_ms, int64_t uni
 
 enum rc cmd_ttl(struct cmd_ctx *ctx)
 {
-    return deadline_reply(ctx, ctx->kv->now_ms, 1000);
+    return deadline_reply(ctx, ctx->run->now_ms, 1000);
 }
 
 enum rc cmd_pttl(struct cmd_ctx *ctx)
 {
-    return deadline_reply(ctx, ctx->kv->now_ms, 1);
+    return deadline_reply(ctx, ctx->run->now_ms, 1);
 }
 
 enum rc cmd_expiretime(struct cmd_ctx *ctx)

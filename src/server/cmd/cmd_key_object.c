@@ -1,4 +1,5 @@
-/* OBJECT: what Redis would say about how it keeps a key. */
+// SPDX-License-Identifier: Apache-2.0
+/* cmd_key_object.c - OBJECT: what Redis would say about how it keeps a key. */
 #include "server/cmd.h"
 
 #include <limits.h>
@@ -17,7 +18,7 @@ enum { SHARED_INTEGERS = 10000 }; /* Redis has one object each for 0..9999 */
 /* Without a hit, a miss or an event. A key that is not there is answered with null. */
 static enum rc object_find(struct cmd_ctx *ctx, struct key *ret_key)
 {
-    enum rc rc = key_write(ctx->ns, ctx->argv[2], KEY_ANY, ret_key, ctx->err);
+    enum rc rc = key_write(ctx->run, ctx->argv[2], KEY_ANY, ret_key, ctx->err);
     if (rc == RC_OK && !ret_key->exists)
         resp_add_null(ctx->reply);
     return rc;

@@ -1,4 +1,5 @@
-/* LAND.*: rules, and what becomes of their keys. */
+// SPDX-License-Identifier: Apache-2.0
+/* cmd_land.c - LAND.*: rules, and what becomes of their keys. */
 #include "base/mem.h"
 #include "landing/shape.h"
 #include "server/cmd/cmd_land.h"
@@ -20,41 +21,31 @@ enum rc cmd_land_rule_arg(struct cmd_ctx *ctx, size_t arg, struct land_rule **re
 
 /* ---- rules ---- */
 
-static enum rc rule_settle(struct cmd_ctx *ctx, struct rule_spec *spec)
+/* The database is asked and entries are settled in steps; in the last one the rule is stored and
+ * in force. */
+enum rc cmd_land_rule_add(struct cmd_ctx *ctx)
 {
     struct request *request = ctx->request;
     if (!request)
         return RC_WAIT; /* runs again, as a request */
+    enum rc rc = RC_OK;
     if (!request->state) {
-        request->state = land_settle_new(ctx->server->landing);
-        request->state_free = land_settle_free;
+        struct land_adding *adding = NULL;
+        struct rule_spec *spec;
+        rc = rule_parse(ctx->argv + 2, ctx->argc - 2, &spec, ctx->err);
+        if (rc == RC_OK)
+            rc = land_adding_new(ctx->server->landing, spec, &adding, ctx->err);
+        request->state = adding;
+        request->state_free = land_adding_free;
     }
-    if (!request->state)
-        return err_set(ctx->err, RC_BUSY, "another rule is being added: try again");
-    return land_settle_step(request->state, spec, ctx->err);
-}
-
-/* The row first: from there on nothing can fail but the turn itself. */
-enum rc cmd_land_rule_add(struct cmd_ctx *ctx)
-{
-    struct landing *landing = ctx->server->landing;
-    struct rule_spec *spec;
-    enum rc rc = rule_parse(ctx->argv + 2, ctx->argc - 2, &spec, ctx->err);
-    if (rc != RC_OK)
-        return rc;
-    rc = rule_settle(ctx, spec);
     if (rc == RC_OK)
-        rc = landing_rule_store(landing, spec, ctx->err);
-    if (rc == RC_OK)
-        rc = landing_rule_add(landing, spec, false, ctx->err);
-    else
-        rule_free(spec);
+        rc = land_adding_step(request->state, ctx->run, &request->task, ctx->err);
     if (rc == RC_BUSY)
         return cmd_error(ctx, ctx->err->text);
     if (rc != RC_OK)
         return rc;
-    land_settle_free(ctx->request->state); /* the next one need not wait for our reply */
-    ctx->request->state = NULL;
+    land_adding_free(request->state); /* the next one need not wait for our reply */
+    request->state = NULL;
     resp_add_status(ctx->reply, "OK");
     return RC_OK;
 }
@@ -77,7 +68,7 @@ enum rc cmd_land_rule_del(struct cmd_ctx *ctx)
                        "%llu entries have not landed: LAND.FLUSH it first, or say FORCE",
                        (unsigned long long)count);
     if (rc == RC_OK)
-        rc = landing_rule_unstore(ctx->server->landing, ctx->argv[2], ctx->err);
+        rc = landing_rule_unstore(rule, ctx->run, ctx->err);
     if (rc != RC_OK)
         return rc;
     landing_rule_delete(rule);
@@ -131,7 +122,7 @@ static enum rc backlog_add(struct cmd_ctx *ctx, const struct land_rule *rule, ui
     resp_add_array(ctx->reply, tables);
     for (uint32_t n = 0; n < tables; n++) {
         uint64_t marked, saving, errors;
-        enum rc rc = land_rule_backlog(rule, n, &marked, &saving, &errors, ctx->err);
+        enum rc rc = land_rule_backlog(rule, ctx->run, n, &marked, &saving, &errors, ctx->err);
         if (rc != RC_OK)
             return rc;
         resp_add_array(ctx->reply, 3);
@@ -155,14 +146,18 @@ static enum rc status_add(struct cmd_ctx *ctx, const struct land_rule *rule)
     add_word(out, "rule", spec->name, &count);
     add_word(out, "sink", land_rule_sink(rule), &count);
     add_word(out, "shape", spec->shape == LAND_OBJECT ? "object" : "columns", &count);
-    add_word(out, "state", status.trouble[0] ? "failing" : "ok", &count);
+    add_word(out, "state",
+             status.missing      ? "missing"
+             : status.trouble[0] ? "failing"
+                                 : "ok",
+             &count);
     add_word(out, "last_error", status.trouble, &count);
     enum rc rc = backlog_add(ctx, rule, &backlog, &errors);
     if (rc != RC_OK)
         return rc;
     count++;
     uint64_t oldest = backlog > 0 ? status.oldest_ms : 0;
-    uint64_t age = oldest != 0 && oldest < ctx->kv->now_ms ? ctx->kv->now_ms - oldest : 0;
+    uint64_t age = oldest != 0 && oldest < ctx->run->now_ms ? ctx->run->now_ms - oldest : 0;
     uint64_t reads = status.hits + status.misses;
     add_number(out, "backlog", backlog, &count);
     add_number(out, "oldest_dirty_ms", age, &count);
@@ -209,34 +204,54 @@ enum rc cmd_land_status(struct cmd_ctx *ctx)
 
 /* ---- waiting ---- */
 
-/* The LSN to wait for, when the command began to wait. */
-static uint64_t *wait_lsn(struct request *request)
+struct land_wait {     /* when the command began to wait */
+    uint64_t lsn;      /* what is waited for */
+    uint64_t since_ns; /* FLUSH: the database has to answer after that */
+};
+
+static struct land_wait *wait_of(struct request *request)
 {
     if (!request->state) {
-        request->state = mem_zalloc(sizeof(uint64_t));
+        request->state = mem_zalloc(sizeof(struct land_wait));
         request->state_free = mem_free;
     }
     return request->state;
 }
 
-static enum rc pass_wait(struct cmd_ctx *ctx, struct land_rule *rule, uint64_t lsn)
+static enum rc pass_wait(struct cmd_ctx *ctx, struct land_rule *rule, const struct land_wait *wait)
 {
-    landing_kick(ctx->server->landing, rule, lsn);
+    landing_kick(ctx->server->landing, rule, wait->lsn, wait->since_ns);
     landing_wait_pass(ctx->server->landing, &ctx->request->land, &ctx->request->task);
     task_wait_event(&ctx->request->task);
     return RC_WAIT;
 }
 
-static const char *trouble_of(struct cmd_ctx *ctx, const struct land_rule *wanted, uint64_t lsn)
+static const char *trouble_of(struct cmd_ctx *ctx, const struct land_rule *wanted,
+                              const struct land_wait *wait)
 {
     struct landing *landing = ctx->server->landing;
     struct land_rule *rule = NULL;
     while ((rule = landing_rule_next(landing, rule))) {
         const char *trouble = land_rule_trouble(rule);
-        if ((!wanted || rule == wanted) && trouble && !landing_is_through(landing, rule, lsn))
+        if ((!wanted || rule == wanted) && trouble &&
+            !landing_is_through(landing, rule, wait->lsn, wait->since_ns))
             return trouble;
     }
     return NULL;
+}
+
+/* OK means that SQL has everything: whoever hears it may empty the store. */
+static enum rc flush_reply(struct cmd_ctx *ctx, const struct land_rule *rule)
+{
+    bool refused;
+    enum rc rc = cmd_land_refused(ctx, rule, &refused);
+    if (rc == RC_OK && refused)
+        return err_set(ctx->err, RC_REPLY,
+                       "LANDREFUSED not everything has landed: the database refused some of it, "
+                       "see LAND.ERRORS");
+    if (rc == RC_OK)
+        resp_add_status(ctx->reply, "OK");
+    return rc;
 }
 
 enum rc cmd_land_flush(struct cmd_ctx *ctx)
@@ -250,20 +265,19 @@ enum rc cmd_land_flush(struct cmd_ctx *ctx)
         return cmd_arity_error(ctx);
     if (!ctx->request)
         return RC_WAIT; /* runs again, as a request */
-    uint64_t *lsn = wait_lsn(ctx->request);
-    bool begins = *lsn == 0;
+    struct land_wait *wait = wait_of(ctx->request);
+    bool begins = wait->lsn == 0;
     if (begins)
-        *lsn = store_last_lsn(ctx->kv->store);
+        *wait = (struct land_wait){.lsn = store_last_lsn(ctx->run->kv->store),
+                                   .since_ns = clock_mono_ns(ctx->server->clock)};
     if (begins && landing_rule_next(landing, NULL))
-        return pass_wait(ctx, rule, *lsn); /* also if nothing is new: refused entries are tried */
-    if (landing_is_through(landing, rule, *lsn)) {
-        resp_add_status(ctx->reply, "OK");
-        return RC_OK;
-    }
-    const char *trouble = trouble_of(ctx, rule, *lsn);
+        return pass_wait(ctx, rule, wait); /* also if nothing is new: refused entries are tried */
+    if (landing_is_through(landing, rule, wait->lsn, wait->since_ns))
+        return flush_reply(ctx, rule);
+    const char *trouble = trouble_of(ctx, rule, wait);
     if (trouble)
         return err_set(ctx->err, RC_REPLY, "LANDDOWN not everything has landed: %s", trouble);
-    return pass_wait(ctx, rule, *lsn);
+    return pass_wait(ctx, rule, wait);
 }
 
 static void wait_give_up(struct resp_out *reply)
@@ -280,19 +294,19 @@ enum rc cmd_land_wait(struct cmd_ctx *ctx)
         return rc;
     if (!ctx->request)
         return RC_WAIT;
-    uint64_t *lsn = wait_lsn(ctx->request);
-    if (*lsn == 0) {
-        *lsn = store_last_lsn(ctx->kv->store);
+    struct land_wait *wait = wait_of(ctx->request);
+    if (wait->lsn == 0) {
+        wait->lsn = store_last_lsn(ctx->run->kv->store);
         ctx->request->give_up = wait_give_up;
         if (timeout_ms > 0)
             ctx->request->task.deadline_ns =
                 clock_mono_ns(ctx->server->clock) + (uint64_t)timeout_ms * 1000000;
         if (landing_rule_next(ctx->server->landing, NULL))
-            return pass_wait(ctx, NULL, *lsn);
+            return pass_wait(ctx, NULL, wait);
     }
-    bool through = landing_is_through(ctx->server->landing, NULL, *lsn);
+    bool through = landing_is_through(ctx->server->landing, NULL, wait->lsn, 0);
     if (through)
-        rc = cmd_land_refused(ctx, *lsn, &refused);
+        rc = cmd_land_refused(ctx, NULL, &refused);
     if (rc != RC_OK)
         return rc;
     if (!through || refused) {
@@ -312,7 +326,7 @@ enum rc cmd_land_load(struct cmd_ctx *ctx)
     bool cold = false; /* all of them are asked for before the command waits */
     for (size_t i = 1; i < ctx->argc; i++) {
         struct key key;
-        enum rc rc = key_write(ctx->ns, ctx->argv[i], KEY_ANY, &key, ctx->err);
+        enum rc rc = key_write(ctx->run, ctx->argv[i], KEY_ANY, &key, ctx->err);
         cold = cold || rc == RC_COLD;
         if (rc != RC_OK && rc != RC_COLD)
             return rc;
@@ -324,21 +338,46 @@ enum rc cmd_land_load(struct cmd_ctx *ctx)
     return RC_OK;
 }
 
+/* A copy goes only if there is another one: the databases of all keys are asked after the command
+ * came, before the first copy goes. RC_WAIT: they are being asked. */
+static enum rc evict_ask(struct cmd_ctx *ctx, uint64_t *ret_since_ns)
+{
+    struct landing *landing = ctx->server->landing;
+    struct land_wait *wait = wait_of(ctx->request);
+    bool waits = false;
+    if (wait->since_ns == 0)
+        wait->since_ns = clock_mono_ns(ctx->server->clock);
+    for (size_t i = 1; i < ctx->argc; i++) {
+        struct land_rule *rule = landing_rule_of(landing, ctx->run->ns, ctx->argv[i]);
+        struct err ignored;
+        if (!rule)
+            return cmd_error(ctx, "no rule takes this key: there is no other copy");
+        waits = land_rule_presence(rule, wait->since_ns, &ignored) == RC_WAIT || waits;
+    }
+    *ret_since_ns = wait->since_ns;
+    if (!waits)
+        return RC_OK;
+    landing_wait_pass(landing, &ctx->request->land, &ctx->request->task);
+    task_wait_event(&ctx->request->task);
+    return RC_WAIT;
+}
+
 enum rc cmd_land_evict(struct cmd_ctx *ctx)
 {
     int64_t count = 0;
-    for (size_t i = 1; i < ctx->argc; i++) {
-        struct land_rule *rule = landing_rule_of(ctx->server->landing, ctx->ns, ctx->argv[i]);
-        bool dropped;
-        if (!rule)
-            return cmd_error(ctx, "no rule takes this key: there is no other copy");
-        enum rc rc = land_evict(rule, ctx->argv[i], &dropped, ctx->err);
-        if (rc != RC_OK)
-            return rc;
+    uint64_t since_ns;
+    if (!ctx->request)
+        return RC_WAIT; /* runs again, as a request */
+    enum rc rc = evict_ask(ctx, &since_ns);
+    for (size_t i = 1; rc == RC_OK && i < ctx->argc; i++) {
+        struct land_rule *rule = landing_rule_of(ctx->server->landing, ctx->run->ns, ctx->argv[i]);
+        bool dropped = false;
+        rc = land_evict(rule, ctx->run, ctx->argv[i], since_ns, &dropped, ctx->err);
         count += dropped;
     }
-    resp_add_int(ctx->reply, count);
-    return RC_OK;
+    if (rc == RC_OK)
+        resp_add_int(ctx->reply, count);
+    return rc;
 }
 
 /* ---- explaining ---- */
@@ -354,7 +393,7 @@ static enum rc explain_fields(struct cmd_ctx *ctx, const struct key *key, struct
     owner->sweep = true;
     if (!owner->exists)
         return RC_OK;
-    store_walk_init(&walk, ctx->kv->store, key_rows(key), false);
+    store_walk_init(&walk, ctx->run->kv->store, key_rows(key), false);
     while (owner->field_count < EXPLAIN_FIELDS_MAX &&
            (rc = store_walk_next(&walk, &name, &value, ctx->err)) == RC_OK) {
         struct land_field *field = land_batch_field(batch, owner);
@@ -388,7 +427,7 @@ static enum rc explain(struct cmd_ctx *ctx, const struct land_rule *rule, const 
     if (rc == RC_OK)
         rc = explain_fields(ctx, key, batch, owner);
     if (rc == RC_OK)
-        rc = shape_open(land_rule_spec(rule), &db, ctx->err);
+        rc = shape_open(land_rule_spec(rule), NULL, &db, ctx->err);
     if (rc == RC_OK)
         rc = shape_explain(db, batch, text, ctx->err);
     shape_close(db);
@@ -397,15 +436,14 @@ static enum rc explain(struct cmd_ctx *ctx, const struct land_rule *rule, const 
 
 enum rc cmd_land_explain(struct cmd_ctx *ctx)
 {
-    struct land_rule *rule = landing_rule_of(ctx->server->landing, ctx->ns, ctx->argv[1]);
+    struct land_rule *rule = landing_rule_of(ctx->server->landing, ctx->run->ns, ctx->argv[1]);
     struct land_batch batch;
     struct buf text;
     struct key key;
     if (!rule)
         return cmd_error(ctx, "no rule takes this key");
-    bool lifting = landing_lifting(ctx->server->landing, false);
-    enum rc rc = key_write(ctx->ns, ctx->argv[1], KEY_ANY, &key, ctx->err);
-    landing_lifting(ctx->server->landing, lifting);
+    struct run part = run_with(ctx->run, ctx->run->ns, RUN_NO_LIFT);
+    enum rc rc = key_write(&part, ctx->argv[1], KEY_ANY, &key, ctx->err);
     if (rc != RC_OK)
         return rc;
     land_batch_init(&batch);

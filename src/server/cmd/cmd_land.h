@@ -1,4 +1,6 @@
-/* cmd_land.h - what the files of LAND.* share. Threads: the executor. */
+// SPDX-License-Identifier: Apache-2.0
+/* cmd_land.h - what the files of LAND.* share.
+ * Threads: the executor. */
 #pragma once
 
 #include "landing/landing.h"
@@ -12,5 +14,7 @@ enum rc cmd_land_count(struct cmd_ctx *ctx, const struct land_rule *rule,
                        uint64_t *ret_count) NODISCARD;
 /* Gives all of it up, in steps. RC_WAIT: there is more; RC_OK: in this commit nothing is left. */
 enum rc cmd_land_drop_all(struct cmd_ctx *ctx, const struct land_rule *rule) NODISCARD;
-/* Whether an entry of any rule up to this version stands among the errors. */
-enum rc cmd_land_refused(struct cmd_ctx *ctx, uint64_t lsn, bool *ret_refused) NODISCARD;
+/* Whether an entry of the rule (NULL: of any) stands among the errors. Its version says nothing
+ * about how old the change is: one that is tried again has a new one. */
+enum rc cmd_land_refused(struct cmd_ctx *ctx, const struct land_rule *wanted,
+                         bool *ret_refused) NODISCARD;

@@ -1,32 +1,61 @@
-/* LAND.SYNC, LAND.VERIFY: the whole of a rule. */
+// SPDX-License-Identifier: Apache-2.0
+/* cmd_land_care.c - LAND.SYNC, LAND.RULE SINK, LAND.VERIFY: the whole of a rule. */
 #include "server/cmd/cmd_land.h"
 #include "server/server_int.h"
 
 #include "base/banned.h"
 
-/* Each step is a commit of its own; others are served between two of them. */
-enum rc cmd_land_sync(struct cmd_ctx *ctx)
+/* Each step is a commit of its own; others are served between two of them. RC_OK: those of this one
+ * were the last. */
+static enum rc sync_step(struct cmd_ctx *ctx, struct land_rule *rule)
 {
     struct request *request = ctx->request;
-    struct land_rule *rule;
-    uint64_t marked, skipped;
-    enum rc rc = cmd_land_rule_arg(ctx, 1, &rule);
-    if (rc != RC_OK)
-        return rc;
     if (!request)
         return RC_WAIT; /* runs again, as a request */
     if (!request->state) {
         request->state = land_sync_new(rule);
         request->state_free = land_sync_free;
     }
-    rc = land_sync_step(request->state, rule, ctx->err);
-    if (rc != RC_OK)
-        return rc;
-    land_sync_result(request->state, &marked, &skipped);
+    return land_sync_step(request->state, ctx->run, rule, ctx->err);
+}
+
+static void sync_reply(struct cmd_ctx *ctx)
+{
+    uint64_t marked, skipped;
+    land_sync_result(ctx->request->state, &marked, &skipped);
     resp_add_array(ctx->reply, 2);
     resp_add_int(ctx->reply, (int64_t)marked);
     resp_add_int(ctx->reply, (int64_t)skipped);
-    return RC_OK;
+}
+
+enum rc cmd_land_sync(struct cmd_ctx *ctx)
+{
+    struct land_rule *rule;
+    enum rc rc = cmd_land_rule_arg(ctx, 1, &rule);
+    if (rc == RC_OK)
+        rc = sync_step(ctx, rule);
+    if (rc == RC_OK)
+        sync_reply(ctx);
+    return rc;
+}
+
+/* What is here may be the only copy by now: it is marked before the rule takes another database. */
+enum rc cmd_land_rule_sink(struct cmd_ctx *ctx)
+{
+    struct land_rule *rule;
+    enum rc rc = cmd_land_rule_arg(ctx, 2, &rule);
+    if (rc != RC_OK)
+        return rc;
+    if (!cmd_arg_is(ctx->argv[3], "NEW"))
+        return cmd_syntax_error(ctx);
+    if (!land_rule_is_missing(rule))
+        return cmd_error(ctx, "the database of this rule is not missing: nothing is given up");
+    rc = sync_step(ctx, rule);
+    if (rc == RC_OK)
+        rc = land_rule_sink_new(rule, ctx->run, ctx->err);
+    if (rc == RC_OK)
+        sync_reply(ctx);
+    return rc;
 }
 
 static void verify_reply(struct resp_out *out, const struct land_verify_result *result)

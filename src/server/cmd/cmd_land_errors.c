@@ -1,4 +1,5 @@
-/* LAND.ERRORS, LAND.RETRY, LAND.DROP: what the database refused. */
+// SPDX-License-Identifier: Apache-2.0
+/* cmd_land_errors.c - LAND.ERRORS, LAND.RETRY, LAND.DROP: what the database refused. */
 #include "base/mem.h"
 #include "landing/address.h"
 #include "server/cmd/cmd_land.h"
@@ -17,18 +18,18 @@ static enum rc part_walk(struct cmd_ctx *ctx, const struct land_rule *rule, uint
                          enum dirty_part part, entry_fn *fn, void *arg)
 {
     CLEANUP(store_walk_done) struct store_walk walk = {0};
-    struct dirty_table table = land_rule_table(rule, number);
+    struct dirty_table table = land_rule_table(rule, ctx->run, number);
     struct bytes entry, value;
     struct key key;
     enum rc rc = dirty_open(&table, part, &key, ctx->err);
     if (rc != RC_OK || !key.exists)
         return rc;
-    store_walk_init(&walk, ctx->kv->store, key_rows(&key), false);
+    store_walk_init(&walk, ctx->run->kv->store, key_rows(&key), false);
     while ((rc = store_walk_next(&walk, &entry, &value, ctx->err)) == RC_OK) {
         struct land_entry parts;
-        if (!land_rule_has_entry(rule, entry, &parts))
+        if (!land_rule_has_entry(rule, ctx->run, entry, &parts))
             continue;
-        struct bytes copy = arena_copy(&ctx->kv->arena, entry);
+        struct bytes copy = arena_copy(ctx->run->arena, entry);
         rc = fn(ctx, &table, part, copy, value, arg);
         if (rc != RC_OK)
             return rc; /* RC_NOT_FOUND too: fn has seen enough */
@@ -68,34 +69,28 @@ enum rc cmd_land_count(struct cmd_ctx *ctx, const struct land_rule *rule, uint64
     return rc;
 }
 
-struct refused {
-    uint64_t lsn;
-    bool found;
-};
-
 /* RC_NOT_FOUND ends the walk: one is enough. */
 static enum rc entry_refused(struct cmd_ctx *ctx, const struct dirty_table *table,
                              enum dirty_part part, struct bytes entry, struct bytes value,
                              void *arg)
 {
-    struct refused *refused = arg;
-    struct dirty_error error;
+    (void)ctx;
     (void)table;
     (void)part;
     (void)entry;
-    refused->found =
-        dirty_error_parse(value, &error, ctx->err) == RC_OK && error.version <= refused->lsn;
-    return refused->found ? RC_NOT_FOUND : RC_OK;
+    (void)value;
+    *(bool *)arg = true;
+    return RC_NOT_FOUND;
 }
 
-enum rc cmd_land_refused(struct cmd_ctx *ctx, uint64_t lsn, bool *ret_refused)
+enum rc cmd_land_refused(struct cmd_ctx *ctx, const struct land_rule *wanted, bool *ret_refused)
 {
-    struct refused refused = {.lsn = lsn};
     struct land_rule *rule = NULL;
     enum rc rc = RC_OK;
+    *ret_refused = false;
     while (rc == RC_OK && (rule = landing_rule_next(ctx->server->landing, rule)))
-        rc = tables_walk(ctx, rule, DIRTY_ERROR, entry_refused, &refused);
-    *ret_refused = refused.found;
+        if (!wanted || rule == wanted)
+            rc = tables_walk(ctx, rule, DIRTY_ERROR, entry_refused, ret_refused);
     return rc == RC_NOT_FOUND ? RC_OK : rc;
 }
 
@@ -208,10 +203,10 @@ static enum rc named_change(struct cmd_ctx *ctx, const struct land_rule *rule, n
     for (size_t i = 2; i < ctx->argc; i++) {
         struct land_entry parts;
         uint32_t number;
-        if (!land_rule_has_entry(rule, ctx->argv[i], &parts) ||
+        if (!land_rule_has_entry(rule, ctx->run, ctx->argv[i], &parts) ||
             !land_rule_entry_table(rule, &parts, &number))
             continue;
-        struct dirty_table table = land_rule_table(rule, number);
+        struct dirty_table table = land_rule_table(rule, ctx->run, number);
         enum rc rc = fn(ctx, &table, ctx->argv[i]);
         if (rc != RC_OK && rc != RC_NOT_FOUND)
             return rc;
@@ -268,7 +263,7 @@ static enum rc step_look(struct cmd_ctx *ctx, const struct land_rule *rule,
     enum rc rc = dirty_open(table, part, &key, ctx->err);
     if (rc != RC_OK || !key.exists)
         return rc;
-    store_walk_init(&walk, ctx->kv->store, key_rows(&key), false);
+    store_walk_init(&walk, ctx->run->kv->store, key_rows(&key), false);
     rc = store_walk_seek(&walk, first, ctx->err);
     while (rc == RC_OK) {
         struct land_entry parts;
@@ -278,8 +273,8 @@ static enum rc step_look(struct cmd_ctx *ctx, const struct land_rule *rule,
         if (rc != RC_OK || (first.len > 0 && bytes_eq(entry, first)))
             continue;
         step->looked++;
-        step->after = arena_copy(&ctx->kv->arena, entry);
-        if (land_rule_has_entry(rule, step->after, &parts))
+        step->after = arena_copy(ctx->run->arena, entry);
+        if (land_rule_has_entry(rule, ctx->run, step->after, &parts))
             step->entry[step->count++] = step->after;
     }
     return rc == RC_NOT_FOUND ? RC_OK : rc;
@@ -304,8 +299,8 @@ static enum rc step_change(struct cmd_ctx *ctx, const struct dirty_table *table,
 static enum rc all_step(struct cmd_ctx *ctx, const struct land_rule *rule, struct all *all,
                         bool retry)
 {
-    struct all_step step = {.after = arena_copy(&ctx->kv->arena, buf_bytes(&all->after))};
-    struct dirty_table table = land_rule_table(rule, all->table);
+    struct all_step step = {.after = arena_copy(ctx->run->arena, buf_bytes(&all->after))};
+    struct dirty_table table = land_rule_table(rule, ctx->run, all->table);
     if (all->table >= land_rule_spec(rule)->tables)
         return RC_OK;
     enum rc rc = step_look(ctx, rule, &table, all->part, &step), changed_rc = RC_OK;

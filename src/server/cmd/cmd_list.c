@@ -1,5 +1,8 @@
+// SPDX-License-Identifier: Apache-2.0
 /* cmd_list.c - commands of one list. */
 #include "server/cmd/cmd_list.h"
+
+#include "types/rows.h"
 
 #include "base/banned.h"
 
@@ -8,7 +11,7 @@
 static enum rc push(struct cmd_ctx *ctx, enum list_end end, bool must_exist)
 {
     struct list list;
-    enum rc rc = list_write(ctx->ns, ctx->argv[1], &list, ctx->err);
+    enum rc rc = list_write(ctx->run, ctx->argv[1], &list, ctx->err);
     if (rc == RC_OK && (list.key.exists || !must_exist))
         rc = list_push(&list, end, ctx->argv + 2, ctx->argc - 2, ctx->err);
     if (rc == RC_OK)
@@ -53,6 +56,36 @@ static enum rc range_reply(struct cmd_ctx *ctx, const struct list *list, uint64_
     return rc == RC_NOT_FOUND ? RC_OK : rc;
 }
 
+/* The same for who only reads: in slices. */
+static enum rc long_range_reply(struct cmd_ctx *ctx, const struct list *list, uint64_t position,
+                                uint64_t count)
+{
+    CLEANUP(list_walk_done) struct list_walk walk = {0};
+    struct bytes element;
+    struct cmd_long *slow;
+    resp_add_array(ctx->reply, count);
+    enum rc rc = cmd_long_begin(ctx, build_input(0, &list->key), count, &slow);
+    if (rc != RC_OK)
+        return rc;
+    uint64_t done = slow ? slow->done : 0;
+    if (slow && ctx->request && count > ROWS_WHOLE_MAX)
+        rc = list_walk_init_once(&walk, list, position + done, count - done, ctx->err);
+    else
+        rc = list_walk_init(&walk, list, position + done, count - done, false, ctx->err);
+    while (rc == RC_OK && !ctx->reply->failed) {
+        rc = list_walk_next(&walk, &element, ctx->err);
+        if (rc != RC_OK)
+            break;
+        resp_add_bulk(ctx->reply, element);
+        done++;
+        if (cmd_long_full(ctx, slow) && done < count)
+            rc = RC_WAIT;
+    }
+    if (slow)
+        slow->done = done;
+    return rc == RC_NOT_FOUND ? RC_OK : cmd_long_keep(ctx, slow, BYTES(""), rc);
+}
+
 enum rc cmd_list__pop_one(struct cmd_ctx *ctx, struct list *list, enum list_end end)
 {
     struct bytes element;
@@ -84,7 +117,7 @@ static enum rc pop(struct cmd_ctx *ctx, enum list_end end)
     if (has_count)
         rc = cmd_int_range(ctx, 2, 0, INT64_MAX, "value is out of range, must be positive", &count);
     if (rc == RC_OK)
-        rc = list_write(ctx->ns, ctx->argv[1], &list, ctx->err);
+        rc = list_write(ctx->run, ctx->argv[1], &list, ctx->err);
     if (rc != RC_OK)
         return rc;
     if (!has_count && list.key.exists)
@@ -115,7 +148,7 @@ enum rc cmd_rpop(struct cmd_ctx *ctx)
 enum rc cmd_llen(struct cmd_ctx *ctx)
 {
     struct list list;
-    enum rc rc = list_read(ctx->ns, ctx->argv[1], &list, ctx->err);
+    enum rc rc = list_read(ctx->run, ctx->argv[1], &list, ctx->err);
     if (rc == RC_OK)
         resp_add_int(ctx->reply, (int64_t)list_count(&list));
     return rc;
@@ -135,7 +168,7 @@ enum rc cmd_lindex(struct cmd_ctx *ctx)
     struct bytes element;
     int64_t index;
     uint64_t position;
-    enum rc rc = list_read(ctx->ns, ctx->argv[1], &list, ctx->err);
+    enum rc rc = list_read(ctx->run, ctx->argv[1], &list, ctx->err);
     if (rc == RC_OK && list.key.exists)
         rc = cmd_int(ctx, 2, &index);
     if (rc != RC_OK)
@@ -172,12 +205,12 @@ enum rc cmd_lrange(struct cmd_ctx *ctx)
     if (rc == RC_OK)
         rc = cmd_int(ctx, 3, &last);
     if (rc == RC_OK)
-        rc = list_read(ctx->ns, ctx->argv[1], &list, ctx->err);
+        rc = list_read(ctx->run, ctx->argv[1], &list, ctx->err);
     if (rc != RC_OK)
         return rc;
     range_find(&list, first, last, &position, &count);
     if (count > 0)
-        return range_reply(ctx, &list, position, count, false);
+        return long_range_reply(ctx, &list, position, count);
     resp_add_array(ctx->reply, 0);
     return RC_OK;
 }
@@ -239,6 +272,8 @@ static enum rc pos_reply(struct cmd_ctx *ctx, const struct list *list,
     enum rc rc =
         list_walk_init(&walk, list, reverse ? all_count - 1 : 0,
                        options->maxlen ? (uint64_t)options->maxlen : UINT64_MAX, reverse, ctx->err);
+    if (options->count != 0)
+        list_walk_searches(&walk);
     for (uint64_t i = 0; rc == RC_OK && found_count < found_max; i++) {
         rc = list_walk_next(&walk, &element, ctx->err);
         if (rc != RC_OK || !bytes_eq(element, ctx->argv[2]) || ++match_count < rank)
@@ -257,7 +292,7 @@ enum rc cmd_lpos(struct cmd_ctx *ctx)
     uint64_t found_count = 0;
     enum rc rc = pos_parse(ctx, &options);
     if (rc == RC_OK)
-        rc = list_read(ctx->ns, ctx->argv[1], &list, ctx->err);
+        rc = list_read(ctx->run, ctx->argv[1], &list, ctx->err);
     if (rc != RC_OK)
         return rc;
     size_t mark = resp_open(ctx->reply);
@@ -277,7 +312,7 @@ enum rc cmd_lset(struct cmd_ctx *ctx)
     struct list list;
     int64_t index;
     uint64_t position;
-    enum rc rc = list_write(ctx->ns, ctx->argv[1], &list, ctx->err);
+    enum rc rc = list_write(ctx->run, ctx->argv[1], &list, ctx->err);
     if (rc == RC_OK && !list.key.exists)
         return cmd_error(ctx, "no such key");
     if (rc == RC_OK)
@@ -292,15 +327,22 @@ enum rc cmd_lset(struct cmd_ctx *ctx)
     return rc;
 }
 
+/* For who may have to move very many rows. */
+static struct build *list_build(struct cmd_ctx *ctx, const struct list *list)
+{
+    return list_count(list) >= ctx->run->kv->build_rows_min ? cmd_build(ctx, 0) : NULL;
+}
+
 enum rc cmd_linsert(struct cmd_ctx *ctx)
 {
     struct list list;
     bool before = cmd_arg_is(ctx->argv[2], "BEFORE");
     if (!before && !cmd_arg_is(ctx->argv[2], "AFTER"))
         return cmd_syntax_error(ctx);
-    enum rc rc = list_write(ctx->ns, ctx->argv[1], &list, ctx->err);
+    enum rc rc = list_write(ctx->run, ctx->argv[1], &list, ctx->err);
     if (rc == RC_OK && list.key.exists)
-        rc = list_insert(&list, ctx->argv[3], before, ctx->argv[4], ctx->err);
+        rc = list_insert(&list, ctx->argv[3], before, ctx->argv[4], list_build(ctx, &list),
+                         ctx->err);
     if (rc == RC_OK)
         resp_add_int(ctx->reply, (int64_t)list_count(&list));
     else if (rc == RC_NOT_FOUND)
@@ -315,11 +357,11 @@ enum rc cmd_lrem(struct cmd_ctx *ctx)
     uint64_t removed_count = 0;
     enum rc rc = cmd_int(ctx, 2, &count);
     if (rc == RC_OK)
-        rc = list_write(ctx->ns, ctx->argv[1], &list, ctx->err);
+        rc = list_write(ctx->run, ctx->argv[1], &list, ctx->err);
     if (rc == RC_OK && list.key.exists)
         rc = list_remove(&list, count < 0 ? LIST_TAIL : LIST_HEAD,
                          count < 0 ? 0 - (uint64_t)count : (uint64_t)count, ctx->argv[3],
-                         &removed_count, ctx->err);
+                         list_build(ctx, &list), &removed_count, ctx->err);
     if (rc == RC_OK)
         resp_add_int(ctx->reply, (int64_t)removed_count);
     return rc;
@@ -334,7 +376,7 @@ enum rc cmd_ltrim(struct cmd_ctx *ctx)
     if (rc == RC_OK)
         rc = cmd_int(ctx, 3, &last);
     if (rc == RC_OK)
-        rc = list_write(ctx->ns, ctx->argv[1], &list, ctx->err);
+        rc = list_write(ctx->run, ctx->argv[1], &list, ctx->err);
     if (rc == RC_OK && list.key.exists) {
         range_find(&list, first, last, &position, &count);
         rc = list_trim(&list, position, count, ctx->err);

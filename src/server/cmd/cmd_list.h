@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /* cmd_list.h - what the files of the list commands share.
  *
  * Threads: the executor. */

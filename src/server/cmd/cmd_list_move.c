@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /* cmd_list_move.c - commands that take from the first of several lists, or wait for one. */
 #include "server/cmd/cmd_list.h"
 
@@ -24,7 +25,7 @@ static enum rc first_list(struct cmd_ctx *ctx, const struct bytes *key, size_t k
     for (size_t i = 0; i <= key_count; i++) {
         if (!cmd_key_try(ctx, key, i, &name))
             continue;
-        enum rc rc = list_write(ctx->ns, name, ret_list, ctx->err);
+        enum rc rc = list_write(ctx->run, name, ret_list, ctx->err);
         if (rc == RC_WRONGTYPE && cmd_has_waited(ctx))
             continue;
         if (rc != RC_OK || ret_list->key.exists)
@@ -163,7 +164,7 @@ static enum rc move_one(struct cmd_ctx *ctx, struct list *source, enum list_end 
     struct bytes element;
     if (bytes_eq(source->key.name, ctx->argv[2]))
         return move_within(ctx, source, from, to);
-    enum rc rc = list_write(ctx->ns, ctx->argv[2], &target, ctx->err);
+    enum rc rc = list_write(ctx->run, ctx->argv[2], &target, ctx->err);
     enum rc peek_rc = list_peek(source, from, &element, ctx->err); /* both may be cold */
     if (rc != RC_OK || peek_rc != RC_OK)
         return rc != RC_OK ? rc : peek_rc;

@@ -1,4 +1,5 @@
-/* MEMORY: what a key, and everything, takes in memory. */
+// SPDX-License-Identifier: Apache-2.0
+/* cmd_memory.c - MEMORY: what a key, and everything, takes in memory. */
 #include "server/server_int.h"
 
 #include "base/mem.h"
@@ -37,7 +38,7 @@ static enum rc rows_bytes(struct cmd_ctx *ctx, const struct key *key, uint64_t s
     enum rc rc = row_count(key, &rows, ctx->err);
     if (rc != RC_OK)
         return rc;
-    store_walk_init(&walk, ctx->kv->store, key_rows(key), false);
+    store_walk_init(&walk, ctx->run->kv->store, key_rows(key), false);
     while (rc == RC_OK && (samples == 0 || seen < samples)) {
         rc = store_walk_next(&walk, &suffix, &value, ctx->err);
         if (rc == RC_OK) {
@@ -66,7 +67,7 @@ enum rc cmd_memory_usage(struct cmd_ctx *ctx)
     } else if (ctx->argc != 3) {
         return cmd_syntax_error(ctx);
     }
-    enum rc rc = key_write(ctx->ns, ctx->argv[2], KEY_ANY, &key, ctx->err);
+    enum rc rc = key_write(ctx->run, ctx->argv[2], KEY_ANY, &key, ctx->err);
     if (rc != RC_OK)
         return rc;
     if (!key.exists) {
@@ -86,8 +87,8 @@ enum rc cmd_memory_stats(struct cmd_ctx *ctx)
     struct store_stats stats;
     int64_t keys = 0;
     store_stats(ctx->server->store, &stats);
-    for (size_t i = 0; i < ctx->kv->ns_count; i++)
-        keys += kv_ns(ctx->kv, i) ? ns_key_count(kv_ns(ctx->kv, i)) : 0;
+    for (size_t i = 0; i < ctx->run->kv->ns_count; i++)
+        keys += kv_ns(ctx->run->kv, i) ? ns_key_count(kv_ns(ctx->run->kv, i)) : 0;
     resp_add_map(ctx->reply, 7);
     resp_add_pair(ctx->reply, "total.allocated", stats.hot_bytes);
     resp_add_pair(ctx->reply, "dataset.bytes", stats.hot_bytes);

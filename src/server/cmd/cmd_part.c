@@ -1,4 +1,5 @@
-/* PART.*: what workers and those who give them work say. */
+// SPDX-License-Identifier: Apache-2.0
+/* cmd_part.c - PART.*: what workers and those who give them work say. */
 #include "server/cmd/cmd_part.h"
 
 #include "base/mem.h"
@@ -7,7 +8,7 @@
 
 enum rc cmd_part_job(struct cmd_ctx *ctx, struct part_job *ret_job)
 {
-    return job_open(ctx->server->part, ctx->ns, ctx->argv[1], JOB_MUST_EXIST, ret_job, ctx->err);
+    return job_open(ctx->server->part, ctx->run, ctx->argv[1], JOB_MUST_EXIST, ret_job, ctx->err);
 }
 
 enum rc cmd_part_id(struct cmd_ctx *ctx, size_t arg, int64_t *ret_id)
@@ -29,7 +30,7 @@ enum rc cmd_part_add(struct cmd_ctx *ctx)
     struct part_job job;
     size_t count = 0;
     uint64_t added;
-    struct part_new *parts = arena_alloc_array(&ctx->kv->arena, ctx->argc / 3, sizeof *parts);
+    struct part_new *parts = arena_alloc_array(ctx->run->arena, ctx->argc / 3, sizeof *parts);
     for (size_t at = 2; at < ctx->argc; count++) {
         struct part_new *one = &parts[count];
         if (ctx->argc - at < 3)
@@ -50,7 +51,7 @@ enum rc cmd_part_add(struct cmd_ctx *ctx)
             at += 2;
         }
     }
-    enum rc rc = job_open(ctx->server->part, ctx->ns, ctx->argv[1], JOB_MAKE, &job, ctx->err);
+    enum rc rc = job_open(ctx->server->part, ctx->run, ctx->argv[1], JOB_MAKE, &job, ctx->err);
     if (rc == RC_OK)
         rc = part_add(&job, parts, count, &added, ctx->err);
     if (rc == RC_OK)
@@ -58,11 +59,17 @@ enum rc cmd_part_add(struct cmd_ctx *ctx)
     return rc;
 }
 
+/* A request of many commits; an EXEC is none, and is not that of one of its commands. */
+static struct request *request_of(const struct cmd_ctx *ctx)
+{
+    return ctx->in_exec ? NULL : ctx->request;
+}
+
 /* How many the commits before this one have changed; the commits of a request that goes on. */
 static uint64_t *steps_count(struct request *request)
 {
     if (!request->state) {
-        request->state = mem_zalloc(2 * sizeof(uint64_t));
+        request->state = mem_zalloc(sizeof(uint64_t));
         request->state_free = mem_free;
     }
     return request->state;
@@ -81,7 +88,7 @@ enum rc cmd_part_alloc(struct cmd_ctx *ctx)
     if (rc == RC_OK)
         rc = cmd_int_range(ctx, 4, 1, INT64_MAX, "a size is a number from 1 on", &size);
     if (rc == RC_OK)
-        rc = job_open(ctx->server->part, ctx->ns, ctx->argv[1], JOB_MAKE, &job, ctx->err);
+        rc = job_open(ctx->server->part, ctx->run, ctx->argv[1], JOB_MAKE, &job, ctx->err);
     if (rc == RC_OK)
         rc = part_alloc(&job, upto, size, &count, &more, ctx->err);
     if (rc != RC_OK)
@@ -90,7 +97,7 @@ enum rc cmd_part_alloc(struct cmd_ctx *ctx)
         return cmd_error(ctx, "a MULTI can allocate 5000 partitions a command");
     if (more && !ctx->request)
         return RC_WAIT; /* runs again, as a request */
-    if (ctx->request) {
+    if (request_of(ctx)) {
         uint64_t *before = steps_count(ctx->request);
         *before += count;
         count = *before;
@@ -105,7 +112,7 @@ enum rc cmd_part_alloc(struct cmd_ctx *ctx)
 
 static enum rc claim_ids(struct cmd_ctx *ctx, size_t *at, struct part_claim *claim)
 {
-    int64_t *id = arena_alloc_array(&ctx->kv->arena, ctx->argc, sizeof *id);
+    int64_t *id = arena_alloc_array(ctx->run->arena, ctx->argc, sizeof *id);
     claim->id = id;
     while (*at < ctx->argc && !cmd_arg_is(ctx->argv[*at], "FORCE") &&
            !cmd_arg_is(ctx->argv[*at], "COUNT") && !cmd_arg_is(ctx->argv[*at], "STALE")) {
@@ -169,6 +176,16 @@ enum rc cmd_part_claim(struct cmd_ctx *ctx)
 
 /* ---- working ---- */
 
+/* A last word GUARD behind `argc_min` others: in a MULTI an error ends all of it. What is left is
+ * given back. */
+static struct cmd_ctx guard_take(struct cmd_ctx *ctx, size_t argc_min)
+{
+    ctx->guards = ctx->argc > argc_min && cmd_arg_is(ctx->argv[ctx->argc - 1], "GUARD");
+    struct cmd_ctx rest = *ctx;
+    rest.argc -= ctx->guards;
+    return rest;
+}
+
 /* id [FENCE fence], from *at on. */
 static enum rc hold_parse(struct cmd_ctx *ctx, size_t *at, struct part_hold *ret_hold)
 {
@@ -192,11 +209,12 @@ typedef enum rc hold_fn(struct part_job *job, const struct part_hold *hold, stru
 static enum rc holds_run(struct cmd_ctx *ctx, hold_fn *fn)
 {
     struct part_job job;
+    struct cmd_ctx rest = guard_take(ctx, 4);
     enum rc rc = cmd_part_job(ctx, &job);
     bool cold = false;
-    for (size_t at = 3; rc == RC_OK && at < ctx->argc;) {
+    for (size_t at = 3; rc == RC_OK && at < rest.argc;) {
         struct part_hold hold;
-        rc = hold_parse(ctx, &at, &hold);
+        rc = hold_parse(&rest, &at, &hold);
         if (rc == RC_OK && !cold)
             rc = fn(&job, &hold, ctx->err);
         else if (rc == RC_OK)
@@ -237,15 +255,16 @@ enum rc cmd_part_done(struct cmd_ctx *ctx)
     int64_t duration_ms = PART_DURATION_NONE;
     size_t at = 3;
     bool done;
-    enum rc rc = hold_parse(ctx, &at, &hold);
-    if (rc == RC_OK && at + 2 == ctx->argc && cmd_arg_is(ctx->argv[at], "DURATION")) {
+    struct cmd_ctx rest = guard_take(ctx, 4);
+    enum rc rc = hold_parse(&rest, &at, &hold);
+    if (rc == RC_OK && at + 2 == rest.argc && cmd_arg_is(ctx->argv[at], "DURATION")) {
         rc = cmd_int_range(ctx, at + 1, 0, PART_DURATION_MS_MAX,
                            "a duration is 0 to 9999999999999 milliseconds", &duration_ms);
         at += 2;
     }
     if (rc != RC_OK)
         return rc;
-    if (at != ctx->argc)
+    if (at != rest.argc)
         return cmd_syntax_error(ctx);
     uint64_t start_ns = clock_mono_ns(ctx->server->clock);
     rc = cmd_part_job(ctx, &job);
@@ -253,6 +272,9 @@ enum rc cmd_part_done(struct cmd_ctx *ctx)
         rc = part_done(&job, &hold, duration_ms, &done, ctx->err);
     if (rc != RC_OK)
         return rc;
+    if (!done && ctx->guards) /* and so were the commands that it guards */
+        return err_set(ctx->err, RC_REPLY, "COMPLETED partition %lld was completed before",
+                       (long long)hold.id);
     part_done_took(ctx->server->part, (clock_mono_ns(ctx->server->clock) - start_ns) / 1000);
     resp_add_int(ctx->reply, done);
     return RC_OK;
@@ -262,10 +284,11 @@ enum rc cmd_part_fail(struct cmd_ctx *ctx)
 {
     struct part_job job;
     struct part_hold hold = {.worker = ctx->argv[2]};
+    struct cmd_ctx rest = guard_take(ctx, 5);
     int64_t fence;
     enum rc rc = cmd_part_id(ctx, 3, &hold.id);
-    if (rc == RC_OK && ctx->argc > 5) {
-        if (ctx->argc != 7 || !cmd_arg_is(ctx->argv[5], "FENCE"))
+    if (rc == RC_OK && rest.argc > 5) {
+        if (rest.argc != 7 || !cmd_arg_is(ctx->argv[5], "FENCE"))
             return cmd_syntax_error(ctx);
         rc = cmd_int_range(ctx, 6, 0, INT64_MAX, "a fence is a number from 0 on", &fence);
         hold.has_fence = true;
@@ -314,30 +337,25 @@ static enum rc ids_run(struct cmd_ctx *ctx, struct part_job *job, id_fn *fn)
     return rc;
 }
 
-struct retry_state { /* of a command that goes on in many commits */
-    uint64_t count;
-    int64_t from;
-};
-_Static_assert(sizeof(struct retry_state) == 2 * sizeof(uint64_t), "steps_count() has room for it");
-
 static enum rc retry_all(struct cmd_ctx *ctx, struct part_job *job)
 {
-    struct retry_state first = {0};
-    struct retry_state *state =
-        ctx->request ? (struct retry_state *)steps_count(ctx->request) : &first;
-    struct retry_state next = *state;
+    struct part_retry first = {.one_commit = ctx->in_exec}, *retry = &first;
+    struct request *request = request_of(ctx);
     bool more;
-    enum rc rc = part_retry_all(job, &next.from, &next.count, &more, ctx->err);
+    if (request && !request->state) {
+        request->state = mem_zalloc(sizeof *retry);
+        request->state_free = mem_free;
+    }
+    if (request)
+        retry = request->state;
+    enum rc rc = part_retry_all(job, retry, &more, ctx->err);
     if (rc != RC_OK)
         return rc;
     if (more && ctx->in_exec)
         return cmd_error(ctx, "there are too many partitions for a MULTI: name the ids");
-    if (more && !ctx->request)
-        return RC_WAIT; /* runs again, as a request */
-    *state = next;
     if (more)
-        return RC_WAIT;
-    resp_add_int(ctx->reply, (int64_t)next.count);
+        return RC_WAIT; /* without a request: runs again, as one */
+    resp_add_int(ctx->reply, (int64_t)retry->count);
     return RC_OK;
 }
 
@@ -363,8 +381,8 @@ enum rc cmd_part_drop(struct cmd_ctx *ctx)
 {
     struct part_job job;
     bool more = false;
-    bool begun = ctx->request && *steps_count(ctx->request) > 0;
-    enum rc rc = job_open(ctx->server->part, ctx->ns, ctx->argv[1],
+    bool begun = request_of(ctx) && *steps_count(ctx->request) > 0;
+    enum rc rc = job_open(ctx->server->part, ctx->run, ctx->argv[1],
                           begun ? JOB_DROP : JOB_MUST_EXIST, &job, ctx->err);
     if (rc == RC_OK)
         rc = part_drop(&job, &more, ctx->err);

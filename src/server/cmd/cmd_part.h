@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /* cmd_part.h - what the files of PART.* share. */
 #pragma once
 

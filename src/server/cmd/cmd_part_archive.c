@@ -1,4 +1,5 @@
-/* PART.GAPS, PART.ARCHIVE: all that was completed. */
+// SPDX-License-Identifier: Apache-2.0
+/* cmd_part_archive.c - PART.GAPS, PART.ARCHIVE: all that was completed. */
 #include "base/mem.h"
 #include "server/cmd/cmd_part.h"
 
@@ -29,8 +30,11 @@ static enum rc census_run(struct cmd_ctx *ctx, const struct part_census_options 
 
 enum rc cmd_part_gaps(struct cmd_ctx *ctx)
 {
-    static const char *const kind[] = {
-        [PART_MISSING] = "missing", [PART_TWICE] = "twice", [PART_UNREADABLE] = "unreadable"};
+    static const char *const kind[] = {[PART_MISSING] = "missing",
+                                       [PART_TWICE] = "twice",
+                                       [PART_UNREADABLE] = "unreadable",
+                                       [PART_AGED] = "aged",
+                                       [PART_UNKNOWN] = "unknown"};
     struct part_census_options options = {.kind = PART_GAPS};
     struct part_census *census;
     enum rc rc = RC_OK;
@@ -190,7 +194,7 @@ static enum rc archive_import(struct cmd_ctx *ctx)
         return cmd_syntax_error(ctx);
     size_t count = 0;
     struct part_import_worker *worker =
-        arena_alloc_array(&ctx->kv->arena, ctx->argc, sizeof *worker);
+        arena_alloc_array(ctx->run->arena, ctx->argc, sizeof *worker);
     if (ctx->argc > 4 && (!cmd_arg_is(ctx->argv[4], "WORKER") || ctx->argc % 2 == 0))
         return cmd_syntax_error(ctx);
     enum rc rc = RC_OK;
@@ -199,7 +203,7 @@ static enum rc archive_import(struct cmd_ctx *ctx)
         worker[count].name = ctx->argv[at + 1];
     }
     if (rc == RC_OK)
-        rc = job_open(ctx->server->part, ctx->ns, ctx->argv[1], JOB_MAKE, &job, ctx->err);
+        rc = job_open(ctx->server->part, ctx->run, ctx->argv[1], JOB_MAKE, &job, ctx->err);
     if (rc == RC_OK)
         rc = part_import(&job, ctx->argv[3], worker, count, &added, ctx->err);
     if (rc == RC_OK)

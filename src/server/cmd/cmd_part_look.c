@@ -1,4 +1,5 @@
-/* PART.*: looking at partitions. */
+// SPDX-License-Identifier: Apache-2.0
+/* cmd_part_look.c - PART.*: looking at partitions. */
 #include <math.h>
 
 #include "partition/text.h"
@@ -50,12 +51,16 @@ static enum rc statuses_parse(struct cmd_ctx *ctx, size_t *at, struct part_list 
 {
     uint8_t status;
     size_t start = *at;
-    while (*at < ctx->argc && part_status_parse(ctx->argv[*at], &status)) {
-        list->statuses |= 1u << status;
-        (*at)++;
+    for (; *at < ctx->argc; (*at)++) {
+        if (part_status_parse(ctx->argv[*at], &status))
+            list->statuses |= 1u << status;
+        else if (bytes_eq(ctx->argv[*at], BYTES("aged")))
+            list->statuses |= PART_LIST_AGED;
+        else
+            break;
     }
     if (*at == start)
-        return cmd_error(ctx, "a status is pending, claimed, running, completed or failed");
+        return cmd_error(ctx, "a status is pending, claimed, running, completed, failed or aged");
     return RC_OK;
 }
 
@@ -245,7 +250,7 @@ static enum rc all_reply(struct cmd_ctx *ctx, struct part_job *job)
         const char *name;
         double percent;
     } percentile[] = {{"p50_ms", 50}, {"p90_ms", 90}, {"p95_ms", 95}, {"p99_ms", 99}};
-    uint64_t *histogram = arena_alloc_array(&ctx->kv->arena, STAT_BUCKET_COUNT, sizeof *histogram);
+    uint64_t *histogram = arena_alloc_array(ctx->run->arena, STAT_BUCKET_COUNT, sizeof *histogram);
     struct part_counts counts;
     enum rc rc = part_counts(job, &counts, ctx->err);
     if (rc == RC_OK)
@@ -290,7 +295,7 @@ static enum rc job_show(void *arg, struct bytes name, struct err *err)
     struct cmd_ctx *ctx = shown->ctx;
     struct part_job job;
     struct part_counts counts;
-    enum rc rc = job_open(ctx->server->part, ctx->ns, name, JOB_DROP, &job, err);
+    enum rc rc = job_open(ctx->server->part, ctx->run, name, JOB_DROP, &job, err);
     if (rc == RC_OK && job.dropping)
         return RC_OK;
     if (rc == RC_OK)
@@ -309,7 +314,7 @@ enum rc cmd_part_jobs(struct cmd_ctx *ctx)
 {
     struct jobs_shown shown = {.ctx = ctx};
     size_t mark = resp_open(ctx->reply);
-    enum rc rc = part_jobs(ctx->server->part, ctx->ns, job_show, &shown, ctx->err);
+    enum rc rc = part_jobs(ctx->server->part, ctx->run, job_show, &shown, ctx->err);
     if (rc == RC_OK)
         resp_close_map(ctx->reply, mark, shown.count);
     return rc;

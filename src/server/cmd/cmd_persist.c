@@ -1,5 +1,6 @@
-/* SAVE and its relatives answer from the flush: everything acknowledged is in the journal anyway.
- */
+// SPDX-License-Identifier: Apache-2.0
+/* cmd_persist.c - SAVE and its relatives answer from the flush: everything acknowledged is in the
+ * journal anyway. */
 #include "server/server_int.h"
 
 #include "base/banned.h"

@@ -1,15 +1,20 @@
+// SPDX-License-Identifier: Apache-2.0
 /* cmd_rows.h - what the commands of hashes and sets share: all rows of a key, a page, some at
  * random; and what all scans of a key do.
  *
- * All take the key from argv[1]. Threads: the executor. */
+ * All take the key from argv[1].
+ * Threads: the executor. */
 #pragma once
 
 #include "server/cmd.h"
+#include "types/rows.h"
 
 enum cmd_rows_part { ROWS_SUFFIX = 1, ROWS_VALUE = 2, ROWS_BOTH = 3 }; /* of a row */
 
-/* The rows of a key that exists, without the reply's head; key.meta.count of them. */
-enum rc cmd_rows_add(struct cmd_ctx *ctx, const struct key *key, enum cmd_rows_part part) NODISCARD;
+/* The rows of a key that exists, without the reply's head; key.meta.count of them. slow: begun
+ * behind the head, or NULL. */
+enum rc cmd_rows_add(struct cmd_ctx *ctx, const struct key *key, enum cmd_rows_part part,
+                     struct cmd_long *slow) NODISCARD;
 struct cmd_scan { /* HSCAN, SSCAN, ZSCAN */
     uint64_t cursor;
     uint64_t count_max;
@@ -24,5 +29,14 @@ enum rc cmd_rows_scan(struct cmd_ctx *ctx, uint8_t type, enum cmd_rows_part part
 enum rc cmd_rows_random(struct cmd_ctx *ctx, uint8_t type) NODISCARD;
 /* The count is argv[2]: that many different rows, or, below 0, rows that may repeat. */
 enum rc cmd_rows_random_count(struct cmd_ctx *ctx, int64_t *ret_count) NODISCARD;
+uint64_t cmd_rows_pick_count(const struct key *key, int64_t count); /* how many there will be */
+/* A pick in slices: the first, or from where the last one stopped. *slow becomes NULL if it has to
+ * be taken in one go. rows_pick_done() it also after an error. */
+enum rc cmd_rows_pick_begin(struct cmd_ctx *ctx, const struct key *key, int64_t count,
+                            struct cmd_long **slow, struct rows_pick *pick) NODISCARD;
+/* rc is that of the last rows_pick_next(), or RC_WAIT: the slice is full. Returns what the handler
+ * has to return. */
+enum rc cmd_rows_pick_end(struct cmd_ctx *ctx, struct cmd_long *slow, struct rows_pick *pick,
+                          enum rc rc) NODISCARD;
 enum rc cmd_rows_random_some(struct cmd_ctx *ctx, uint8_t type, int64_t count,
                              enum cmd_rows_part part) NODISCARD;

@@ -1,12 +1,21 @@
-/* SCAN, KEYS, RANDOMKEY: keys that nobody has named. */
+// SPDX-License-Identifier: Apache-2.0
+/* cmd_scan.c - SCAN, KEYS, RANDOMKEY: keys that nobody has named. */
 #include "server/cmd/cmd_scan.h"
 
+#include <xxhash.h>
+
+#include "base/mem.h"
+#include "base/table.h"
+#include "types/glob.h"
 #include "types/number.h"
 #include "types/scan_keys.h"
 
 #include "base/banned.h"
 
-enum { SCAN_COUNT = 10 };
+enum {
+    SCAN_COUNT = 10,
+    KEYS_SLICE_MAX = 1024, /* keys that a slice of KEYS looks at; they may be 64 KiB long */
+};
 
 struct name_list {
     struct resp_out *reply;
@@ -36,7 +45,7 @@ static enum rc scan_parse(struct cmd_ctx *ctx, struct scan_keys *ret_scan)
                 return rc;
             if (count < 1)
                 return cmd_syntax_error(ctx);
-            ret_scan->count = (uint64_t)count;
+            ret_scan->count = count < CMD_SCAN_COUNT_MAX ? (uint64_t)count : CMD_SCAN_COUNT_MAX;
         } else if (cmd_arg_is(option, "MATCH")) {
             ret_scan->has_pattern = true;
             ret_scan->pattern = ctx->argv[i + 1];
@@ -54,12 +63,10 @@ enum rc cmd_scan_reply(struct cmd_ctx *ctx, uint64_t cursor, const struct resp_o
                        size_t count)
 {
     char text[NUMBER_INT_BYTES];
-    if (names->failed)
-        return err_set(ctx->err, RC_NOMEM, "could not allocate memory for the answer");
     resp_add_array(ctx->reply, 2);
     resp_add_bulk(ctx->reply, bytes_of(text, number_int_text(text, (int64_t)cursor)));
     resp_add_array(ctx->reply, count);
-    resp_add_raw(ctx->reply, buf_bytes(&names->buf));
+    resp_add_out(ctx->reply, names);
     return RC_OK;
 }
 
@@ -70,17 +77,17 @@ static enum rc scan_reply(struct cmd_ctx *ctx, const struct scan_keys *scan, str
     struct name_list list = {.reply = names};
     struct bytes position;
     uint64_t cursor;
-    if (ctx->ns->tile && scan->cursor != 0) {
-        enum rc rc = scan_cursor_find(ctx->kv, scan->cursor, &position, ctx->err);
+    if (ctx->run->ns->tile && scan->cursor != 0) {
+        enum rc rc = scan_cursor_find(ctx->run->kv, scan->cursor, &position, ctx->err);
         if (rc != RC_OK)
             return rc;
         if (position.len > 0 && position.ptr[0] == CMD_SCAN_TILES)
             return cmd_tile_scan(ctx, scan, bytes_from(position, 1), names);
     }
-    enum rc rc = scan_keys(ctx->ns, scan, name_add, &list, &cursor, ctx->err);
-    if (rc == RC_OK && cursor == 0 && ctx->ns->tile) {
+    enum rc rc = scan_keys(ctx->run, scan, name_add, &list, &cursor, ctx->err);
+    if (rc == RC_OK && cursor == 0 && ctx->run->ns->tile) {
         uint8_t tiles = CMD_SCAN_TILES;
-        cursor = scan_cursor_keep(ctx->kv, bytes_of(&tiles, 1));
+        cursor = scan_cursor_keep(ctx->run->kv, bytes_of(&tiles, 1));
     }
     return rc == RC_OK ? cmd_scan_reply(ctx, cursor, names, list.count) : rc;
 }
@@ -92,17 +99,123 @@ enum rc cmd_scan(struct cmd_ctx *ctx)
     enum rc rc = scan_parse(ctx, &scan);
     if (rc != RC_OK)
         return rc;
-    resp_out_init(&names, CONN_REPLY_ONE_BYTES_MAX);
+    resp_out_init(&names, ctx->reply->buf.bytes_max);
     rc = scan_reply(ctx, &scan, &names);
     resp_out_done(&names);
     return rc;
 }
 
+/* ---- KEYS ---- */
+
+/* Which names are in a reply: where they stand in it, plus one. */
+struct keys_seen {
+    struct resp_out *reply;
+    struct table at;
+    uint64_t seed;
+};
+
+struct keys_list {
+    struct resp_out *reply;
+    struct keys_seen *seen; /* NULL: no name comes twice */
+    uint64_t count;
+};
+
+static struct bytes seen_name(const struct keys_seen *seen, const void *entry)
+{
+    const uint8_t *at = seen->reply->buf.ptr + (uintptr_t)entry; /* behind the '$' */
+    size_t len = 0;
+    for (; *at != '\r'; at++)
+        len = 10 * len + (size_t)(*at - '0');
+    return bytes_of(at + 2, len);
+}
+
+static uint64_t seen_hash(const void *entry, void *arg)
+{
+    const struct keys_seen *seen = arg;
+    struct bytes name = seen_name(seen, entry);
+    return XXH3_64bits_withSeed(name.ptr, name.len, seen->seed);
+}
+
+static bool seen_eq(const void *entry, const void *key, void *arg)
+{
+    return bytes_eq(seen_name(arg, entry), *(const struct bytes *)key);
+}
+
+static void seen_free(void *arg)
+{
+    struct keys_seen *seen = arg;
+    table_done(&seen->at);
+    mem_free(seen);
+}
+
+static struct keys_seen *seen_of(struct cmd_ctx *ctx, struct cmd_long *slow)
+{
+    if (!slow->work) {
+        struct keys_seen *seen = mem_zalloc(sizeof *seen);
+        table_init(&seen->at, seen_hash, seen_eq, seen);
+        seen->seed = rand_u64(&ctx->run->kv->rand);
+        seen->reply = ctx->reply;
+        slow->work = seen;
+        slow->work_free = seen_free;
+    }
+    return slow->work;
+}
+
+static void keys_add(void *arg, struct bytes name)
+{
+    struct keys_list *list = arg;
+    struct keys_seen *seen = list->seen;
+    uint64_t hash = seen ? XXH3_64bits_withSeed(name.ptr, name.len, seen->seed) : 0;
+    if (list->reply->failed || (seen && table_find(&seen->at, hash, &name, NULL)))
+        return;
+    size_t at = list->reply->buf.len;
+    resp_add_bulk(list->reply, name);
+    if (list->reply->failed)
+        return;
+    list->count++;
+    if (seen)
+        table_insert(&seen->at, hash, (void *)(uintptr_t)(at + 1));
+}
+
+/* A step of a SCAN; RC_WAIT: there are more. What runs directly has one step only, over what is in
+ * memory, which shows no key twice. */
+static enum rc keys_slice(struct cmd_ctx *ctx, struct cmd_long *slow, struct keys_list *list)
+{
+    CLEANUP(buf_done) struct buf next;
+    uint64_t count = cmd_long_count(slow);
+    struct scan_keys scan = {.has_pattern = true, .pattern = ctx->argv[1], .count = count};
+    if (ctx->request) {
+        list->seen = seen_of(ctx, slow);
+        list->count = slow->done;
+        scan.count = count < KEYS_SLICE_MAX ? count : KEYS_SLICE_MAX;
+    }
+    buf_init(&next, KEY_BYTES_MAX + 2);
+    struct bytes at = slow->has_at ? buf_bytes(&slow->at) : BYTES("");
+    enum rc rc = scan_keys_step(ctx->run, &scan, at, keys_add, list, &next, ctx->err);
+    if (rc == RC_OK && (next.len == 0 || ctx->reply->failed))
+        return RC_OK;
+    if (rc == RC_OK) {
+        at = buf_bytes(&next);
+        rc = RC_WAIT;
+    }
+    slow->done = list->count;
+    slow->work_bytes = list->seen ? list->seen->at.memory_bytes : 0;
+    return cmd_long_keep(ctx, slow, at, rc);
+}
+
 enum rc cmd_keys_matching(struct cmd_ctx *ctx)
 {
-    struct name_list list = {.reply = ctx->reply};
+    struct keys_list list = {.reply = ctx->reply};
+    struct cmd_long *slow;
     size_t mark = resp_open(ctx->reply);
-    enum rc rc = scan_keys_all(ctx->ns, ctx->argv[1], name_add, &list, ctx->err);
+    /* How many are looked at says whether it is long, but not how long the reply will be. */
+    bool is_known = !ctx->request || glob_is_all(ctx->argv[1]);
+    uint64_t keys = ctx->run->ns->meta; /* SWAPDB brings others */
+    enum rc rc = cmd_long_begin(ctx, keys, is_known ? ns_key_count(ctx->run->ns) : 0, &slow);
+    if (rc == RC_OK && slow)
+        rc = keys_slice(ctx, slow, &list);
+    else if (rc == RC_OK)
+        rc = scan_keys_all(ctx->run, ctx->argv[1], keys_add, &list, ctx->err);
     if (rc == RC_OK)
         resp_close_array(ctx->reply, mark, list.count);
     return rc;
@@ -111,7 +224,7 @@ enum rc cmd_keys_matching(struct cmd_ctx *ctx)
 enum rc cmd_randomkey(struct cmd_ctx *ctx)
 {
     struct name_list list = {.reply = ctx->reply};
-    enum rc rc = scan_keys_random(ctx->ns, name_add, &list, ctx->err);
+    enum rc rc = scan_keys_random(ctx->run, name_add, &list, ctx->err);
     if (rc == RC_OK && list.count == 0)
         resp_add_null(ctx->reply);
     return rc;

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /* cmd_scan.h - SCAN goes on from the keys of a database to its tiles. */
 #pragma once
 

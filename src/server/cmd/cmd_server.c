@@ -1,4 +1,5 @@
-/* Commands about the server and the connection. */
+// SPDX-License-Identifier: Apache-2.0
+/* cmd_server.c - commands about the server and the connection. */
 #include "server/cmd.h"
 
 #include <stdio.h>

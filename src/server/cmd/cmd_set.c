@@ -1,7 +1,11 @@
-/* Commands on sets. */
+// SPDX-License-Identifier: Apache-2.0
+/* cmd_set.c - commands on sets. */
 #include "server/cmd/cmd_rows.h"
+
+#include "base/mem.h"
 #include "types/set.h"
 #include "types/set_op.h"
+#include "types/set_renew.h"
 
 #include "base/banned.h"
 
@@ -10,7 +14,7 @@
 enum rc cmd_scard(struct cmd_ctx *ctx)
 {
     struct key key;
-    enum rc rc = key_read(ctx->ns, ctx->argv[1], TYPE_SET, &key, ctx->err);
+    enum rc rc = key_read(ctx->run, ctx->argv[1], TYPE_SET, &key, ctx->err);
     if (rc == RC_OK)
         resp_add_int(ctx->reply, key.exists ? (int64_t)key.meta.count : 0);
     return rc;
@@ -33,14 +37,14 @@ static enum rc members_reply(struct cmd_ctx *ctx, const struct key *key)
 enum rc cmd_sismember(struct cmd_ctx *ctx)
 {
     struct key key;
-    enum rc rc = key_read(ctx->ns, ctx->argv[1], TYPE_SET, &key, ctx->err);
+    enum rc rc = key_read(ctx->run, ctx->argv[1], TYPE_SET, &key, ctx->err);
     return rc == RC_OK ? members_reply(ctx, &key) : rc;
 }
 
 enum rc cmd_smismember(struct cmd_ctx *ctx)
 {
     struct key key;
-    enum rc rc = key_read(ctx->ns, ctx->argv[1], TYPE_SET, &key, ctx->err);
+    enum rc rc = key_read(ctx->run, ctx->argv[1], TYPE_SET, &key, ctx->err);
     if (rc != RC_OK)
         return rc;
     resp_add_array(ctx->reply, ctx->argc - 2);
@@ -50,14 +54,18 @@ enum rc cmd_smismember(struct cmd_ctx *ctx)
 /* The reply is a set: all members. */
 static enum rc all_reply(struct cmd_ctx *ctx, const struct key *key)
 {
+    struct cmd_long *slow = NULL;
     resp_add_set(ctx->reply, key->exists ? key->meta.count : 0);
-    return key->exists ? cmd_rows_add(ctx, key, ROWS_SUFFIX) : RC_OK;
+    if (!key->exists)
+        return RC_OK;
+    enum rc rc = cmd_long_begin(ctx, build_input(0, key), key->meta.count, &slow);
+    return rc == RC_OK ? cmd_rows_add(ctx, key, ROWS_SUFFIX, slow) : rc;
 }
 
 enum rc cmd_smembers(struct cmd_ctx *ctx)
 {
     struct key key;
-    enum rc rc = key_read(ctx->ns, ctx->argv[1], TYPE_SET, &key, ctx->err);
+    enum rc rc = key_read(ctx->run, ctx->argv[1], TYPE_SET, &key, ctx->err);
     return rc == RC_OK ? all_reply(ctx, &key) : rc;
 }
 
@@ -82,7 +90,7 @@ enum rc cmd_srandmember(struct cmd_ctx *ctx)
 enum rc cmd_sadd(struct cmd_ctx *ctx)
 {
     size_t added;
-    enum rc rc = set_add(ctx->ns, ctx->argv[1], ctx->argv + 2, ctx->argc - 2, &added, ctx->err);
+    enum rc rc = set_add(ctx->run, ctx->argv[1], ctx->argv + 2, ctx->argc - 2, &added, ctx->err);
     if (rc == RC_OK)
         resp_add_int(ctx->reply, (int64_t)added);
     return rc;
@@ -92,7 +100,7 @@ enum rc cmd_srem(struct cmd_ctx *ctx)
 {
     size_t removed;
     enum rc rc =
-        set_remove(ctx->ns, ctx->argv[1], ctx->argv + 2, ctx->argc - 2, &removed, ctx->err);
+        set_remove(ctx->run, ctx->argv[1], ctx->argv + 2, ctx->argc - 2, &removed, ctx->err);
     if (rc == RC_OK)
         resp_add_int(ctx->reply, (int64_t)removed);
     return rc;
@@ -101,7 +109,7 @@ enum rc cmd_srem(struct cmd_ctx *ctx)
 enum rc cmd_smove(struct cmd_ctx *ctx)
 {
     bool moved;
-    enum rc rc = set_move(ctx->ns, ctx->argv[1], ctx->argv[2], ctx->argv[3], &moved, ctx->err);
+    enum rc rc = set_move(ctx->run, ctx->argv[1], ctx->argv[2], ctx->argv[3], &moved, ctx->err);
     if (rc == RC_OK)
         resp_add_int(ctx->reply, moved);
     return rc;
@@ -109,12 +117,15 @@ enum rc cmd_smove(struct cmd_ctx *ctx)
 
 static enum rc pop_one(struct cmd_ctx *ctx, struct key *key)
 {
+    CLEANUP(rows_pick_done) struct rows_pick pick = {0};
     struct bytes member;
     if (!key->exists) {
         resp_add_null(ctx->reply);
         return RC_OK;
     }
-    enum rc rc = set_pop(key, &member, ctx->err);
+    enum rc rc = rows_take_init(&pick, key, 1, ctx->err);
+    if (rc == RC_OK)
+        rc = set_pop(key, &pick, &member, ctx->err);
     if (rc == RC_OK)
         rc = set_pop_end(key, ctx->err);
     if (rc == RC_OK)
@@ -122,23 +133,66 @@ static enum rc pop_one(struct cmd_ctx *ctx, struct key *key)
     return rc;
 }
 
+/* Members that were drawn in earlier commits, as they will be answered. */
+static void taken_add(void *arg, struct bytes member)
+{
+    resp_add_bulk(arg, member);
+}
+
+static void taken_free(void *arg)
+{
+    resp_out_done(arg);
+    mem_free(arg);
+}
+
+/* Very many: in many commits, and they go in the last one. */
+static enum rc pop_many(struct cmd_ctx *ctx, struct key *key, uint64_t count, struct build *build)
+{
+    if (!set_renew_is_begun(build)) {
+        bool is_taken;
+        struct resp_out *taken = mem_zalloc(sizeof *taken);
+        resp_out_init(taken, ctx->reply->buf.bytes_max);
+        struct set_gone gone = {
+            .count = count, .tell = taken_add, .arg = taken, .arg_free = taken_free};
+        enum rc rc = set_renew_begin(key, &gone, build, &is_taken, ctx->err);
+        if (!is_taken)
+            taken_free(taken);
+        return rc;
+    }
+    void *taken;
+    enum rc rc = set_renew_step(key, build, &taken, ctx->err);
+    if (rc != RC_OK)
+        return rc;
+    resp_add_set(ctx->reply, count);
+    resp_add_out(ctx->reply, taken);
+    return set_pop_end(key, ctx->err);
+}
+
 static enum rc pop_some(struct cmd_ctx *ctx, struct key *key, uint64_t count)
 {
+    CLEANUP(rows_pick_done) struct rows_pick pick = {0};
     if (!key->exists || count == 0) {
         resp_add_set(ctx->reply, 0);
         return RC_OK;
     }
+    if (count > key->meta.count)
+        count = key->meta.count;
+    struct build *build = count >= ctx->run->kv->build_rows_min ? cmd_build(ctx, 0) : NULL;
+    if (set_renew_is_begun(build) || renew_wanted(build, key->run, key->meta.count, count))
+        return pop_many(ctx, key, count, build);
     enum rc rc = RC_OK;
     if (count >= key->meta.count) {
-        rc = all_reply(ctx, key);
-        key->meta.count = 0; /* the rows go with the key */
+        resp_add_set(ctx->reply, key->meta.count);
+        rc = cmd_rows_add(ctx, key, ROWS_SUFFIX, NULL); /* it goes in the same commit */
+        key->meta.count = 0;                            /* the rows go with the key */
         count = 0;
     } else {
         resp_add_set(ctx->reply, count);
+        rc = rows_take_init(&pick, key, count, ctx->err);
     }
     for (; rc == RC_OK && count > 0; count--) {
         struct bytes member;
-        rc = set_pop(key, &member, ctx->err);
+        rc = set_pop(key, &pick, &member, ctx->err);
         if (rc == RC_OK)
             resp_add_bulk(ctx->reply, member);
     }
@@ -155,7 +209,7 @@ enum rc cmd_spop(struct cmd_ctx *ctx)
     if (ctx->argc == 3)
         rc = cmd_int_range(ctx, 2, 0, INT64_MAX, "value is out of range, must be positive", &count);
     if (rc == RC_OK)
-        rc = key_write(ctx->ns, ctx->argv[1], TYPE_SET, &key, ctx->err);
+        rc = key_write(ctx->run, ctx->argv[1], TYPE_SET, &key, ctx->err);
     if (rc != RC_OK)
         return rc;
     return ctx->argc == 2 ? pop_one(ctx, &key) : pop_some(ctx, &key, (uint64_t)count);
@@ -163,19 +217,52 @@ enum rc cmd_spop(struct cmd_ctx *ctx)
 
 /* ---- several sets ---- */
 
+/* From where the slices before have stopped. */
+static enum rc op_begin(struct cmd_ctx *ctx, struct set_op *op, const struct cmd_long *slow)
+{
+    if (!slow || !ctx->request)
+        return set_op_start(op, NULL, ctx->err);
+    struct build_piece piece = {.has_after = slow->has_at,
+                                .after = buf_bytes(&slow->at),
+                                .count_max = cmd_long_count(slow),
+                                .bytes_max = SIZE_MAX};
+    return set_op_start(op, &piece, ctx->err);
+}
+
+/* The slice ends with rc. What is decided stays decided. */
+static enum rc op_keep(struct cmd_ctx *ctx, const struct set_op *op, struct cmd_long *slow,
+                       enum rc rc)
+{
+    if (!slow || op->decided_count == 0)
+        return rc;
+    slow->has_at = true; /* also behind a member without a name */
+    return cmd_long_keep(ctx, slow, op->decided, rc);
+}
+
 static enum rc op_reply(struct cmd_ctx *ctx, enum set_op_kind kind)
 {
     CLEANUP(set_op_done) struct set_op op;
     struct bytes member;
-    uint64_t count = 0;
+    struct cmd_long *slow = NULL;
     size_t mark = resp_open(ctx->reply);
-    enum rc rc = set_op_init(&op, ctx->ns, kind, ctx->argv + 1, ctx->argc - 1, ctx->err);
-    while (rc == RC_OK && (rc = set_op_next(&op, &member, ctx->err)) == RC_OK) {
+    enum rc rc = set_op_find(&op, ctx->run, kind, ctx->argv + 1, ctx->argc - 1, ctx->err);
+    if (rc == RC_OK)
+        rc = cmd_long_begin(ctx, op.inputs, op.count_max, &slow);
+    if (rc != RC_OK)
+        return rc;
+    uint64_t count = slow ? slow->done : 0;
+    rc = op_begin(ctx, &op, slow);
+    while (rc == RC_OK && !ctx->reply->failed &&
+           (rc = set_op_next(&op, &member, ctx->err)) == RC_OK) {
         resp_add_bulk(ctx->reply, member);
         count++;
+        if (cmd_long_full(ctx, slow))
+            rc = RC_WAIT;
     }
-    if (rc != RC_NOT_FOUND)
-        return rc;
+    if (slow)
+        slow->done = count;
+    if (rc != RC_OK && rc != RC_NOT_FOUND)
+        return op_keep(ctx, &op, slow, rc);
     resp_close_set(ctx->reply, mark, count);
     return RC_OK;
 }
@@ -203,7 +290,7 @@ static enum rc op_store(struct cmd_ctx *ctx, enum set_op_kind kind, const char *
                                     .name_count = ctx->argc - 2,
                                     .event = event};
     uint64_t count;
-    enum rc rc = set_op_store(ctx->ns, &store, cmd_aside(ctx, 1), &count, ctx->err);
+    enum rc rc = set_op_store(ctx->run, &store, cmd_build(ctx, 1), &count, ctx->err);
     if (rc == RC_OK)
         resp_add_int(ctx->reply, (int64_t)count);
     return rc;
@@ -238,9 +325,35 @@ static enum rc card_options(struct cmd_ctx *ctx, size_t from, int64_t *ret_limit
     return RC_OK;
 }
 
+/* limit 0: none. A slice writes nothing: it counts. */
+static enum rc card_reply(struct cmd_ctx *ctx, const struct bytes *name, size_t name_count,
+                          uint64_t limit)
+{
+    CLEANUP(set_op_done) struct set_op op;
+    struct bytes member;
+    struct cmd_long *slow = NULL;
+    enum rc rc = set_op_find(&op, ctx->run, SET_INTER, name, name_count, ctx->err);
+    if (rc == RC_OK)
+        rc = cmd_long_begin(ctx, op.inputs, op.count_max, &slow);
+    if (rc != RC_OK)
+        return rc;
+    uint64_t count = slow ? slow->done : 0;
+    rc = op_begin(ctx, &op, slow);
+    while (rc == RC_OK && (limit == 0 || count < limit)) {
+        rc = set_op_next(&op, &member, ctx->err);
+        count += rc == RC_OK;
+    }
+    if (slow)
+        slow->done = count;
+    if (rc != RC_OK && rc != RC_NOT_FOUND)
+        return op_keep(ctx, &op, slow, rc);
+    resp_add_int(ctx->reply, (int64_t)count);
+    return RC_OK;
+}
+
 enum rc cmd_sintercard(struct cmd_ctx *ctx)
 {
-    int64_t key_count, limit, count = 0;
+    int64_t key_count, limit;
     enum rc rc =
         cmd_int_range(ctx, 1, 1, INT64_MAX, "numkeys should be greater than 0", &key_count);
     if (rc != RC_OK)
@@ -250,15 +363,5 @@ enum rc cmd_sintercard(struct cmd_ctx *ctx)
     rc = card_options(ctx, (size_t)key_count + 2, &limit);
     if (rc != RC_OK)
         return rc;
-    CLEANUP(set_op_done) struct set_op op;
-    struct bytes member;
-    rc = set_op_init(&op, ctx->ns, SET_INTER, ctx->argv + 2, (size_t)key_count, ctx->err);
-    while (rc == RC_OK && (limit == 0 || count < limit)) {
-        rc = set_op_next(&op, &member, ctx->err);
-        count += rc == RC_OK;
-    }
-    if (rc != RC_OK && rc != RC_NOT_FOUND)
-        return rc;
-    resp_add_int(ctx->reply, count);
-    return RC_OK;
+    return card_reply(ctx, ctx->argv + 2, (size_t)key_count, (uint64_t)limit);
 }

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /* cmd_sort.c - SORT and SORT_RO. */
 #include "server/cmd.h"
 
@@ -11,6 +12,7 @@ struct sort_call {
     struct sort_pattern *get; /* in the command's arena */
     size_t get_count;
     struct bytes store;
+    size_t store_arg;
     struct sort_item *item;
     size_t item_count;
 };
@@ -51,6 +53,7 @@ static enum rc option_parse(struct cmd_ctx *ctx, bool may_store, size_t *arg,
         return limit_parse(ctx, at + 1, options);
     } else if (may_store && cmd_arg_is(word, "STORE") && left >= 1) {
         call->store = ctx->argv[++*arg];
+        call->store_arg = *arg;
         options->stored = true;
     } else if (cmd_arg_is(word, "BY") && left >= 1) {
         by_parse(ctx->argv[++*arg], options);
@@ -65,7 +68,7 @@ static enum rc option_parse(struct cmd_ctx *ctx, bool may_store, size_t *arg,
 static enum rc call_parse(struct cmd_ctx *ctx, bool may_store, struct sort_call *call)
 {
     *call = (struct sort_call){.options.count = -1};
-    call->get = arena_try_alloc(&ctx->kv->arena, ctx->argc / 2 * sizeof *call->get);
+    call->get = arena_try_alloc(ctx->run->arena, ctx->argc / 2 * sizeof *call->get);
     if (!call->get)
         return err_set(ctx->err, RC_NOMEM, "could not allocate memory for %zu arguments",
                        ctx->argc);
@@ -86,7 +89,7 @@ static size_t output_count(const struct sort_call *call)
 static enum rc output_add(struct cmd_ctx *ctx, const struct bytes *value, struct bytes *kept)
 {
     if (kept)
-        return sort_copy(ctx->kv, value ? *value : BYTES(""), kept, ctx->err);
+        return run_copy(ctx->run, value ? *value : BYTES(""), kept, ctx->err);
     if (value)
         resp_add_bulk(ctx->reply, *value);
     else
@@ -103,7 +106,7 @@ static enum rc outputs_get(struct cmd_ctx *ctx, const struct sort_call *call, st
     buf_init(&name, KEY_BYTES_MAX);
     for (size_t i = 0; i < output_count(call) && cold_count < SORT_COLD_MAX; i++) {
         struct bytes value;
-        enum rc rc = sort_lookup(ctx->ns, &call->get[i % call->get_count],
+        enum rc rc = sort_lookup(ctx->run, &call->get[i % call->get_count],
                                  call->item[i / call->get_count].element, &name, &value, ctx->err);
         if (rc == RC_COLD)
             cold_count++;
@@ -125,6 +128,52 @@ static enum rc result_reply(struct cmd_ctx *ctx, const struct sort_call *call)
     return RC_OK;
 }
 
+static enum rc items_reply(struct cmd_ctx *ctx, const struct sort_item *item, uint64_t count,
+                           struct cmd_long *slow)
+{
+    enum rc rc = RC_OK;
+    while (rc == RC_OK && slow->done < count && !ctx->reply->failed) {
+        resp_add_bulk(ctx->reply, item[slow->done++].element);
+        if (cmd_long_full(ctx, slow))
+            rc = RC_WAIT;
+    }
+    return cmd_long_keep(ctx, slow, BYTES(""), rc);
+}
+
+/* Elements are gathered, sorted and written in slices. RC_NOT_FOUND: they are few, or looked up in
+ * other keys, which nobody could listen to: it is done in one go. */
+static enum rc reply_in_slices(struct cmd_ctx *ctx, const struct sort_call *call,
+                               const struct key *key)
+{
+    struct cmd_long *slow;
+    if (call->options.stored || call->options.has_by || call->get_count > 0)
+        return RC_NOT_FOUND;
+    uint64_t count = key->exists ? key->meta.count : 0;
+    struct sort_range range = sort_range(&call->options, count);
+    size_t mark = ctx->reply->buf.len;
+    resp_add_array(ctx->reply, range.count);
+    enum rc rc =
+        cmd_long_begin(ctx, build_input(0, key), ctx->request ? range.count : count, &slow);
+    if (rc != RC_OK)
+        return rc;
+    if (!slow || count <= cmd_long_count(slow)) {
+        resp_out_cut(ctx->reply, mark);
+        return RC_NOT_FOUND;
+    }
+    if (!slow->work) {
+        struct sort_work *work;
+        rc = sort_work_new(count, &work, ctx->err);
+        if (rc != RC_OK)
+            return rc;
+        slow->work = work;
+        slow->work_free = sort_work_free;
+    }
+    rc = sort_work_step(slow->work, key, &call->options, ctx->err);
+    if (rc == RC_OK)
+        return items_reply(ctx, sort_work_items(slow->work) + range.first, range.count, slow);
+    return cmd_long_keep(ctx, slow, BYTES(""), rc);
+}
+
 static enum rc list_replace(struct cmd_ctx *ctx, struct key *key, const struct bytes *element,
                             size_t count)
 {
@@ -142,7 +191,7 @@ static enum rc result_store(struct cmd_ctx *ctx, const struct sort_call *call)
 {
     size_t count = output_count(call);
     struct key key;
-    struct bytes *element = arena_try_alloc(&ctx->kv->arena, count * sizeof *element);
+    struct bytes *element = arena_try_alloc(ctx->run->arena, count * sizeof *element);
     if (!element)
         return err_set(ctx->err, RC_NOMEM, "could not allocate memory for %zu elements", count);
     enum rc rc = RC_OK;
@@ -151,7 +200,7 @@ static enum rc result_store(struct cmd_ctx *ctx, const struct sort_call *call)
     for (size_t i = 0; call->get_count == 0 && i < count; i++)
         element[i] = call->item[i].element;
     if (rc == RC_OK)
-        rc = key_write(ctx->ns, call->store, KEY_ANY, &key, ctx->err);
+        rc = key_write(ctx->run, call->store, KEY_ANY, &key, ctx->err);
     if (rc != RC_OK)
         return rc;
     if (count > 0) {
@@ -165,12 +214,36 @@ static enum rc result_store(struct cmd_ctx *ctx, const struct sort_call *call)
     return rc;
 }
 
+/* RC_NOT_FOUND: it is small enough for one commit, or looks up other keys. */
+static enum rc store_build(struct cmd_ctx *ctx, const struct sort_call *call)
+{
+    uint64_t count;
+    enum rc rc = sort_build(ctx->run, ctx->argv[1], &call->options, call->store,
+                            cmd_build(ctx, call->store_arg), &count, ctx->err);
+    if (rc == RC_OK)
+        resp_add_int(ctx->reply, (int64_t)count);
+    return rc;
+}
+
 static enum rc sort(struct cmd_ctx *ctx, bool may_store)
 {
     struct sort_call call;
+    struct key key;
     enum rc rc = call_parse(ctx, may_store, &call);
+    if (rc == RC_OK && call.options.stored && call.get_count == 0) {
+        rc = store_build(ctx, &call);
+        if (rc != RC_NOT_FOUND)
+            return rc;
+        rc = RC_OK;
+    }
     if (rc == RC_OK)
-        rc = sort_run(ctx->ns, ctx->argv[1], &call.options, &call.item, &call.item_count, ctx->err);
+        rc = sort_key_read(ctx->run, ctx->argv[1], &key, ctx->err);
+    if (rc != RC_OK)
+        return rc;
+    rc = reply_in_slices(ctx, &call, &key);
+    if (rc != RC_NOT_FOUND)
+        return rc;
+    rc = sort_run(&key, &call.options, &call.item, &call.item_count, ctx->err);
     if (rc != RC_OK)
         return rc;
     return call.options.stored ? result_store(ctx, &call) : result_reply(ctx, &call);

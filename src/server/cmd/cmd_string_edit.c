@@ -1,4 +1,5 @@
-/* Strings as numbers, and in parts. */
+// SPDX-License-Identifier: Apache-2.0
+/* cmd_string_edit.c - strings as numbers, and in parts. */
 #include "server/cmd/cmd_string.h"
 
 #include "types/number.h"
@@ -12,7 +13,7 @@ static enum rc add(struct cmd_ctx *ctx, int64_t delta)
 {
     struct key key;
     int64_t sum;
-    enum rc rc = key_write(ctx->ns, ctx->argv[1], TYPE_STRING, &key, ctx->err);
+    enum rc rc = key_write(ctx->run, ctx->argv[1], TYPE_STRING, &key, ctx->err);
     if (rc == RC_OK)
         rc = string_add_int(&key, delta, &sum, ctx->err);
     if (rc != RC_OK)
@@ -55,7 +56,7 @@ enum rc cmd_incrbyfloat(struct cmd_ctx *ctx)
     struct key key;
     long double delta;
     struct bytes sum;
-    enum rc rc = key_write(ctx->ns, ctx->argv[1], TYPE_STRING, &key, ctx->err);
+    enum rc rc = key_write(ctx->run, ctx->argv[1], TYPE_STRING, &key, ctx->err);
     if (rc == RC_OK && !number_long_double(ctx->argv[2], &delta))
         return cmd_error(ctx, "value is not a valid float");
     if (rc == RC_OK)
@@ -73,7 +74,7 @@ enum rc cmd_strlen(struct cmd_ctx *ctx)
 {
     struct key key;
     uint64_t len;
-    enum rc rc = key_read(ctx->ns, ctx->argv[1], TYPE_STRING, &key, ctx->err);
+    enum rc rc = key_read(ctx->run, ctx->argv[1], TYPE_STRING, &key, ctx->err);
     if (rc == RC_OK)
         rc = string_len(&key, &len, ctx->err);
     if (rc == RC_OK)
@@ -86,7 +87,7 @@ enum rc cmd_append(struct cmd_ctx *ctx)
     struct key key;
     struct bytes part = ctx->argv[2];
     uint64_t len;
-    enum rc rc = key_write(ctx->ns, ctx->argv[1], TYPE_STRING, &key, ctx->err);
+    enum rc rc = key_write(ctx->run, ctx->argv[1], TYPE_STRING, &key, ctx->err);
     if (rc == RC_OK)
         rc = string_len(&key, &len, ctx->err);
     if (rc == RC_OK) /* also nothing appended to nothing makes a key */
@@ -110,7 +111,7 @@ enum rc cmd_setrange(struct cmd_ctx *ctx)
         return rc;
     if (offset < 0)
         return cmd_error(ctx, "offset is out of range");
-    rc = key_write(ctx->ns, ctx->argv[1], TYPE_STRING, &key, ctx->err);
+    rc = key_write(ctx->run, ctx->argv[1], TYPE_STRING, &key, ctx->err);
     if (rc == RC_OK)
         rc = string_len(&key, &len, ctx->err);
     if (rc == RC_OK && part.len > 0) {
@@ -146,22 +147,20 @@ enum rc cmd_getrange(struct cmd_ctx *ctx)
     struct key key;
     int64_t start, end;
     uint64_t len;
-    struct bytes part = BYTES("");
     enum rc rc = cmd_int(ctx, 2, &start);
     if (rc == RC_OK)
         rc = cmd_int(ctx, 3, &end);
     if (rc == RC_OK)
-        rc = key_read(ctx->ns, ctx->argv[1], TYPE_STRING, &key, ctx->err);
+        rc = key_read(ctx->run, ctx->argv[1], TYPE_STRING, &key, ctx->err);
     if (rc == RC_OK)
         rc = string_len(&key, &len, ctx->err);
     if (rc != RC_OK)
         return rc;
     bool backwards = start < 0 && end < 0 && start > end; /* also where both are before the start */
     if (!backwards && cmd_string__range(&start, &end, len))
-        rc = string_get_range(&key, (uint64_t)start, (uint64_t)end + 1, &part, ctx->err);
-    if (rc == RC_OK)
-        resp_add_bulk(ctx->reply, part);
-    return rc;
+        return cmd_string__reply(ctx, &key, (uint64_t)start, (uint64_t)end + 1, true);
+    resp_add_bulk(ctx->reply, BYTES(""));
+    return RC_OK;
 }
 
 /* ---- LCS ---- */
@@ -227,7 +226,7 @@ static enum rc lcs_text_reply(struct cmd_ctx *ctx, struct lcs *lcs)
 {
     size_t len = lcs_len(lcs), at = len;
     struct lcs_match match;
-    uint8_t *text = arena_try_alloc(&ctx->kv->arena, len);
+    uint8_t *text = arena_try_alloc(ctx->run->arena, len);
     if (!text)
         return err_set(ctx->err, RC_NOMEM, "could not allocate %zu bytes for a value", len);
     while (lcs_next(lcs, &match)) {
@@ -243,7 +242,7 @@ static enum rc lcs_keys(struct cmd_ctx *ctx, struct key key[2])
 {
     bool cold = false;
     for (size_t i = 0; i < 2; i++) {
-        enum rc rc = key_read(ctx->ns, ctx->argv[1 + i], KEY_ANY, &key[i], ctx->err);
+        enum rc rc = key_read(ctx->run, ctx->argv[1 + i], KEY_ANY, &key[i], ctx->err);
         if (rc != RC_OK && rc != RC_COLD)
             return rc;
         cold |= rc == RC_COLD;
@@ -286,7 +285,7 @@ enum rc cmd_lcs(struct cmd_ctx *ctx)
     if (rc == RC_OK)
         rc = lcs_values(ctx, key, value);
     if (rc == RC_OK)
-        rc = lcs_init(&lcs, &ctx->kv->arena, value[0], value[1], ctx->err);
+        rc = lcs_init(&lcs, ctx->run->arena, value[0], value[1], ctx->err);
     if (rc != RC_OK)
         return rc;
     if (options.index)

@@ -1,4 +1,5 @@
-/* TASK.*: arguments and replies around tile/queue.h. */
+// SPDX-License-Identifier: Apache-2.0
+/* cmd_task.c - TASK.*: arguments and replies around tile/queue.h. */
 #include "server/server_int.h"
 #include "tile/queue.h"
 #include "tile/queue_lease.h"
@@ -7,26 +8,28 @@
 
 static enum rc queue_of(struct cmd_ctx *ctx, struct queue *ret_queue)
 {
-    struct tile_type *type = tiles_type_of(ctx->ns);
+    struct tile_type *type = tiles_type_of(ctx->run->ns);
     if (!type)
         return cmd_error(ctx, "tasks belong to the database of a tile type: SELECT one of "
                               "tile-types");
-    *ret_queue = (struct queue){ctx->ns, ctx->server->tiles, type};
+    *ret_queue = (struct queue){ctx->run, ctx->server->tiles, type};
     return RC_OK;
 }
 
-static enum rc tilekey_check(struct cmd_ctx *ctx, struct bytes tilekey)
+static enum rc id_check(struct cmd_ctx *ctx, struct bytes id)
 {
-    if (tilekey_is(tilekey))
+    if (queue_id_is(id))
         return RC_OK;
-    return err_set(ctx->err, RC_INVALID, "a tilekey has 1 to %d digits, each 0 to 3",
+    return err_set(ctx->err, RC_INVALID,
+                   "a task is a tilekey, 1 to %d digits, each 0 to 3, with its kind in front if "
+                   "it has one, as imagery:0123",
                    TILE_LEVEL_MAX);
 }
 
 /* Room for what a client chose the number of. */
 static enum rc room_for(struct cmd_ctx *ctx, size_t count, size_t size, void **ret_room)
 {
-    *ret_room = arena_try_alloc(&ctx->kv->arena, count * size);
+    *ret_room = arena_try_alloc(ctx->run->arena, count * size);
     if (!*ret_room)
         return err_set(ctx->err, RC_NOMEM, "could not allocate memory for %zu tasks", count);
     return RC_OK;
@@ -92,7 +95,7 @@ static void taken_reply(struct cmd_ctx *ctx, const struct queue_take *take)
     resp_add_array(ctx->reply, take->taken_count);
     for (size_t i = 0; i < take->taken_count; i++) {
         resp_add_array(ctx->reply, 4);
-        resp_add_bulk(ctx->reply, take->taken[i].tilekey);
+        resp_add_bulk(ctx->reply, take->taken[i].id);
         resp_add_int(ctx->reply, take->taken[i].attempt);
         resp_add_int(ctx->reply, take->taken[i].lease_ms);
         resp_add_bulk(ctx->reply, take->taken[i].item);
@@ -133,11 +136,11 @@ enum rc cmd_task_take(struct cmd_ctx *ctx)
 
 /* ---- DONE, FAIL ---- */
 
-/* tilekey [ATTEMPT n], from argument *at on. */
+/* id [ATTEMPT n], from argument *at on. */
 static enum rc end_parse(struct cmd_ctx *ctx, size_t *at, struct queue_end *ret_end)
 {
-    *ret_end = (struct queue_end){.tilekey = ctx->argv[*at]};
-    enum rc rc = tilekey_check(ctx, ctx->argv[(*at)++]);
+    *ret_end = (struct queue_end){.id = ctx->argv[*at]};
+    enum rc rc = id_check(ctx, ctx->argv[(*at)++]);
     if (rc != RC_OK || *at == ctx->argc || !cmd_arg_is(ctx->argv[*at], "ATTEMPT"))
         return rc;
     if (*at + 1 == ctx->argc)
@@ -163,11 +166,11 @@ enum rc cmd_task_done(struct cmd_ctx *ctx)
     return rc;
 }
 
-/* tilekey argument [ATTEMPT n] */
+/* id argument [ATTEMPT n] */
 static enum rc one_end_parse(struct cmd_ctx *ctx, struct queue_end *ret_end)
 {
-    *ret_end = (struct queue_end){.tilekey = ctx->argv[1]};
-    enum rc rc = tilekey_check(ctx, ctx->argv[1]);
+    *ret_end = (struct queue_end){.id = ctx->argv[1]};
+    enum rc rc = id_check(ctx, ctx->argv[1]);
     if (rc != RC_OK || ctx->argc == 3)
         return rc;
     if (ctx->argc != 5 || !cmd_arg_is(ctx->argv[3], "ATTEMPT"))
@@ -228,7 +231,7 @@ enum rc cmd_task_retry(struct cmd_ctx *ctx)
             rc = queue_retry_all(&queue, (size_t)count, &retried, ctx->err);
     } else {
         for (size_t i = 1; i < ctx->argc && rc == RC_OK; i++)
-            rc = tilekey_check(ctx, ctx->argv[i]);
+            rc = id_check(ctx, ctx->argv[i]);
         if (rc == RC_OK)
             rc = queue_retry(&queue, ctx->argv + 1, ctx->argc - 1, &retried, ctx->err);
     }
@@ -246,7 +249,7 @@ enum rc cmd_task_stats(struct cmd_ctx *ctx)
         rc = queue_stats(&queue, &stats, ctx->err);
     if (rc != RC_OK)
         return rc;
-    int64_t now_ms = (int64_t)ctx->kv->now_ms;
+    int64_t now_ms = (int64_t)ctx->run->now_ms;
     int64_t since_ms = stats.pending_since_ms;
     const struct {
         const char *name;

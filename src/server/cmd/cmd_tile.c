@@ -1,16 +1,29 @@
-/* TILE.*: single tiles. */
+// SPDX-License-Identifier: Apache-2.0
+/* cmd_tile.c - TILE.*: single tiles. */
 #include "server/cmd/cmd_tile.h"
 
 #include "base/banned.h"
 
+/* With those that there are: not all of them have to be in tile-types. */
+static enum rc type_error(struct cmd_ctx *ctx, struct bytes name)
+{
+    CLEANUP(buf_done) struct buf list;
+    const struct tile_type *type;
+    bool good = true;
+    buf_init(&list, ERR_TEXT_BYTES);
+    for (size_t i = 0; good && (type = tiles_type_at(ctx->server->tiles, i)); i++)
+        good = buf_printf(&list, " %s=%u%s", tile_type_name(type), tile_type_db(type),
+                          tile_type_is_bare(type) ? ":bare" : "");
+    return err_set(ctx->err, RC_INVALID, "there is no tile type \"%.*s\"; there are:%.*s",
+                   (int)(name.len < 64 ? name.len : 64), (const char *)name.ptr,
+                   list.len > 0 ? (int)list.len : 5,
+                   list.len > 0 ? (const char *)list.ptr : " none");
+}
+
 enum rc cmd_tile_type(struct cmd_ctx *ctx, size_t arg, struct tile_type **ret_type)
 {
     *ret_type = tiles_type(ctx->server->tiles, ctx->argv[arg]);
-    if (LIKELY(*ret_type != NULL))
-        return RC_OK;
-    return err_set(ctx->err, RC_INVALID, "there is no tile type \"%.*s\": see tile-types",
-                   (int)(ctx->argv[arg].len < 64 ? ctx->argv[arg].len : 64),
-                   (const char *)ctx->argv[arg].ptr);
+    return LIKELY(*ret_type != NULL) ? RC_OK : type_error(ctx, ctx->argv[arg]);
 }
 
 enum rc cmd_tile_number(struct cmd_ctx *ctx, size_t arg, uint64_t *ret_value)

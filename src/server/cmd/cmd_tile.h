@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /* cmd_tile.h - what the files cmd_tile*.c share. */
 #pragma once
 

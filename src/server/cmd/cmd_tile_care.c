@@ -1,4 +1,5 @@
-/* TILE.SYNC, TILE.STATS: what is persisted. */
+// SPDX-License-Identifier: Apache-2.0
+/* cmd_tile_care.c - TILE.SYNC, TILE.STATS: what is persisted. */
 #include "server/cmd/cmd_tile.h"
 
 #include "base/mem.h"
@@ -44,12 +45,13 @@ static void type_reply(struct resp_out *out, const struct tile_type *type)
         [TILE_PLAIN] = "tiles", [TILE_TM] = "tiles with a time", [TILE_META] = "metadata"};
     struct tile_stats stats;
     tile_type_stats(type, &stats);
-    resp_add_map(out, 6);
+    resp_add_map(out, 7);
     resp_add_text(out, "type");
     resp_add_text(out, tile_type_name(type));
     resp_add_text(out, "kind");
     resp_add_text(out, kinds[tile_type_kind(type)]);
     resp_add_pair(out, "db", tile_type_db(type));
+    resp_add_pair(out, "bare", tile_type_is_bare(type));
     resp_add_text(out, "shards");
     resp_add_text(out, stats.shards);
     resp_add_pair(out, "pending", stats.pending);
@@ -61,6 +63,7 @@ static void all_reply(struct resp_out *out, const struct tiles *tiles)
 {
     struct tiles_stats stats;
     const char *trouble = tiles_trouble(tiles);
+    struct err damage = {0};
     tiles_stats(tiles, &stats);
     resp_add_pair(out, "persisted", stats.persisted);
     resp_add_pair(out, "removed", stats.removed);
@@ -69,6 +72,7 @@ static void all_reply(struct resp_out *out, const struct tiles *tiles)
     resp_add_pair(out, "failed_batches", stats.failures);
     resp_add_pair(out, "shards_set_aside", stats.set_aside);
     resp_add_pair(out, "damaged_tiles", stats.damaged);
+    resp_add_pair(out, "damaged_shards", stats.damaged_shards);
     resp_add_pair(out, "write_ms", stats.write_ns / 1000000);
     resp_add_pair(out, "cache_bytes", stats.cache_bytes);
     resp_add_pair(out, "cache_hits", stats.cache_hits);
@@ -77,9 +81,11 @@ static void all_reply(struct resp_out *out, const struct tiles *tiles)
     resp_add_pair(out, "shard_read_failures", stats.shard_read_failures);
     resp_add_text(out, "trouble");
     resp_add_text(out, trouble ? trouble : "");
+    resp_add_text(out, "damage");
+    resp_add_text(out, tiles_damage(tiles, &damage) ? damage.text : "");
 }
 
-enum { STATS_FIELDS = 14 };
+enum { STATS_FIELDS = 16 };
 
 enum rc cmd_tile_stats(struct cmd_ctx *ctx)
 {
@@ -110,7 +116,7 @@ enum rc cmd_tile_stats(struct cmd_ctx *ctx)
 enum rc cmd_tile_provider_load(struct cmd_ctx *ctx)
 {
     uint64_t count;
-    enum rc rc = tile_provider_load(ctx->server->tiles, ctx->argv[2], &count, ctx->err);
+    enum rc rc = tile_provider_load(ctx->server->tiles, ctx->run, ctx->argv[2], &count, ctx->err);
     if (rc == RC_OK)
         resp_add_int(ctx->reply, (int64_t)count);
     return rc;

@@ -1,4 +1,5 @@
-/* TILE.META: sets of metadata. */
+// SPDX-License-Identifier: Apache-2.0
+/* cmd_tile_meta.c - TILE.META: sets of metadata. */
 #include "server/cmd/cmd_tile.h"
 
 #include "base/banned.h"
@@ -61,7 +62,7 @@ static enum rc status_move(struct cmd_ctx *ctx, struct tile_type *type, uint64_t
     enum tile_status status;
     if (!tile_status_parse(ctx->argv[4], &status))
         return cmd_error(ctx, "a status is PENDING, IN_PROGRESS, DONE or ERROR");
-    enum rc rc = tile_meta_move(ctx->server->tiles, type, packed, status, ctx->err);
+    enum rc rc = tile_meta_move(ctx->server->tiles, ctx->run, type, packed, status, ctx->err);
     if (rc == RC_NOT_FOUND)
         return cmd_error(ctx, "no such set of metadata");
     if (rc == RC_OK)

@@ -1,8 +1,10 @@
-/* Plain commands in a database of tiles: names that are tilekeys are tiles, others are keys.
+// SPDX-License-Identifier: Apache-2.0
+/* cmd_tile_plain.c - plain commands in a database of tiles: names that are tilekeys are tiles,
+ * others are keys.
  *
  * SET, GET, MGET, MSET, DEL, UNLINK, EXISTS, TOUCH and TYPE take both, also mixed. They carry the
- * headered value; for sets of metadata, which have no header, the data. Other commands on tilekeys
- * are refused where the key is looked for (types/key.c). */
+ * headered value; for sets of metadata and bare types, which have no header, the data. Other
+ * commands on tilekeys are refused where the key is looked for (types/key.c). */
 #include "server/cmd/cmd_tile.h"
 #include "types/string.h"
 
@@ -15,9 +17,9 @@ struct name { /* an argument: a tile of this database, or a key */
 
 static struct name name_of(const struct cmd_ctx *ctx, struct bytes text)
 {
-    struct name name = {.is_tile = ctx->ns->is_tile(text)};
+    struct name name = {.is_tile = ctx->run->ns->is_tile(text)};
     if (name.is_tile) {
-        enum rc rc = tile_key_parse(ctx->ns->tile, text, &name.key, NULL);
+        enum rc rc = tile_key_parse(ctx->run->ns->tile, text, &name.key, NULL);
         ASSERT(rc == RC_OK);
     }
     return name;
@@ -26,7 +28,7 @@ static struct name name_of(const struct cmd_ctx *ctx, struct bytes text)
 /* What a plain GET answers. RC_NOT_FOUND. */
 static enum rc tile_read(struct cmd_ctx *ctx, struct tilekey key, struct bytes *ret_value)
 {
-    struct tile_type *type = ctx->ns->tile;
+    struct tile_type *type = ctx->run->ns->tile;
     struct tile_found found;
     struct tile_meta_found meta;
     enum rc rc;
@@ -42,18 +44,22 @@ static enum rc tile_read(struct cmd_ctx *ctx, struct tilekey key, struct bytes *
 
 static enum rc tile_write(struct cmd_ctx *ctx, struct tilekey key, struct bytes row)
 {
-    struct tile_type *type = ctx->ns->tile;
+    struct tile_type *type = ctx->run->ns->tile;
     struct tile_value value;
     bool changed;
     if (tile_type_kind(type) == TILE_META)
         return tile_meta_set(ctx->server->tiles, type, key.packed, row, &changed, ctx->err);
-    enum rc rc = tile_value_decode(row, &value, ctx->err);
+    if (tile_type_is_bare(type)) {
+        value = (struct tile_value){.data = row};
+        return tile_set(ctx->server->tiles, type, key, &value, ctx->err);
+    }
+    enum rc rc = tile_value_decode_canonical(row, &value, ctx->err);
     return rc == RC_OK ? tile_set(ctx->server->tiles, type, key, &value, ctx->err) : rc;
 }
 
 static enum rc tile_remove(struct cmd_ctx *ctx, struct tilekey key, bool *ret_existed)
 {
-    struct tile_type *type = ctx->ns->tile;
+    struct tile_type *type = ctx->run->ns->tile;
     if (tile_type_kind(type) == TILE_META)
         return tile_meta_del(ctx->server->tiles, type, key.packed, ret_existed, ctx->err);
     return tile_del(ctx->server->tiles, type, key, ret_existed, ctx->err);
@@ -82,7 +88,7 @@ static enum rc any_read(struct cmd_ctx *ctx, struct bytes text, struct bytes *re
         *ret_found = rc == RC_OK;
         return rc == RC_NOT_FOUND ? RC_OK : rc;
     }
-    enum rc rc = key_read(ctx->ns, text, KEY_ANY, &key, ctx->err);
+    enum rc rc = key_read(ctx->run, text, KEY_ANY, &key, ctx->err);
     *ret_found = rc == RC_OK && string_is(&key);
     return *ret_found ? string_get(&key, ret_value, ctx->err) : rc;
 }
@@ -128,7 +134,7 @@ static enum rc plain_mset(struct cmd_ctx *ctx)
         if (name.is_tile) {
             rc = tile_write(ctx, name.key, ctx->argv[i + 1]);
         } else {
-            rc = key_write(ctx->ns, ctx->argv[i], KEY_ANY, &key, ctx->err);
+            rc = key_write(ctx->run, ctx->argv[i], KEY_ANY, &key, ctx->err);
             if (rc == RC_OK)
                 rc = string_set(&key, ctx->argv[i + 1], 0, ctx->err);
             if (rc == RC_OK)
@@ -147,7 +153,7 @@ static enum rc any_remove(struct cmd_ctx *ctx, struct bytes text, bool *ret_exis
     struct key key;
     if (name.is_tile)
         return tile_remove(ctx, name.key, ret_existed);
-    enum rc rc = key_write(ctx->ns, text, KEY_ANY, &key, ctx->err);
+    enum rc rc = key_write(ctx->run, text, KEY_ANY, &key, ctx->err);
     *ret_existed = rc == RC_OK && key.exists;
     if (rc != RC_OK || !key.exists)
         return rc;
@@ -167,7 +173,7 @@ static enum rc any_exists(struct cmd_ctx *ctx, struct bytes text, bool *ret_exis
         *ret_exists = rc == RC_OK;
         return rc == RC_NOT_FOUND ? RC_OK : rc;
     }
-    enum rc rc = key_read(ctx->ns, text, KEY_ANY, &key, ctx->err);
+    enum rc rc = key_read(ctx->run, text, KEY_ANY, &key, ctx->err);
     *ret_exists = rc == RC_OK && key.exists;
     return rc;
 }
@@ -226,9 +232,9 @@ static const struct plain {
 static bool names_tile(const struct cmd_ctx *ctx, const struct plain *plain)
 {
     if (plain->run == cmd_set || plain->run == cmd_get || plain->run == cmd_type)
-        return ctx->ns->is_tile(ctx->argv[1]);
+        return ctx->run->ns->is_tile(ctx->argv[1]);
     for (size_t i = 1; i < ctx->argc; i += plain->key_step)
-        if (ctx->ns->is_tile(ctx->argv[i]))
+        if (ctx->run->ns->is_tile(ctx->argv[i]))
             return true;
     return false;
 }
@@ -243,5 +249,5 @@ static enum rc tile_run(struct cmd_ctx *ctx)
 
 enum rc server__cmd_run(struct cmd_ctx *ctx)
 {
-    return LIKELY(!ctx->ns->tile) ? ctx->cmd->run(ctx) : tile_run(ctx);
+    return LIKELY(!ctx->run->ns->tile) ? ctx->cmd->run(ctx) : tile_run(ctx);
 }

@@ -1,4 +1,5 @@
-/* TILE.RANGE, COUNT, MISSING, DROP; TILE.META LIST, STATS: subtrees of keys.
+// SPDX-License-Identifier: Apache-2.0
+/* cmd_tile_range.c - TILE.RANGE, COUNT, MISSING, DROP; TILE.META LIST, STATS: subtrees of keys.
  *
  * They go on in many commits: a run asks for a step of a scan, and runs again when there is more to
  * do. */
@@ -408,9 +409,9 @@ enum rc cmd_tile_missing(struct cmd_ctx *ctx)
 static uint64_t cursor_after(struct cmd_ctx *ctx, struct tilekey key)
 {
     uint8_t position[1 + TILEKEY_TM_BYTES] = {CMD_SCAN_TILES};
-    bool tm = tile_type_kind(ctx->ns->tile) == TILE_TM;
+    bool tm = tile_type_kind(ctx->run->ns->tile) == TILE_TM;
     size_t len = tilekey_put(key, tm, position + 1);
-    return scan_cursor_keep(ctx->kv, bytes_of(position, 1 + len));
+    return scan_cursor_keep(ctx->run->kv, bytes_of(position, 1 + len));
 }
 
 /* Tiles are strings to SCAN, as to TYPE. The tile of level 0 has no name that GET would take. */
@@ -425,7 +426,7 @@ static bool scan_takes(const struct scan_keys *scan, struct bytes name)
 enum rc cmd_tile_scan(struct cmd_ctx *ctx, const struct scan_keys *scan, struct bytes after,
                       struct resp_out *names)
 {
-    struct tile_type *type = ctx->ns->tile;
+    struct tile_type *type = ctx->run->ns->tile;
     struct tile_scan_options options = {
         .type = type,
         .level_to = TILE_LEVEL_MAX,

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /* cmd_zset.c - sorted sets: single members, random ones, scans. Ranges, pops and combinations have
  * files of their own. */
 #include "server/cmd/cmd_zset.h"
@@ -30,7 +31,7 @@ enum rc cmd_zset__store(struct cmd_ctx *ctx, size_t arg, struct zset_items *item
                         const char *event)
 {
     struct key key;
-    enum rc rc = key_write(ctx->ns, ctx->argv[arg], KEY_ANY, &key, ctx->err);
+    enum rc rc = key_write(ctx->run, ctx->argv[arg], KEY_ANY, &key, ctx->err);
     if (rc != RC_OK)
         return rc;
     resp_add_int(ctx->reply, (int64_t)items->count);
@@ -52,22 +53,22 @@ enum rc cmd_zset__store(struct cmd_ctx *ctx, size_t arg, struct zset_items *item
     return zset_save(&key, ctx->err);
 }
 
-enum rc cmd_zset__store_aside(struct cmd_ctx *ctx, size_t arg, struct aside *aside,
+enum rc cmd_zset__store_build(struct cmd_ctx *ctx, size_t arg, struct build *build,
                               const char *event)
 {
-    uint64_t count = aside->key.meta.count;
-    enum rc rc = aside_store(aside, ctx->argv[arg], KV_EVENT_ZSET, event, ctx->err);
+    uint64_t count = build->key.meta.count;
+    enum rc rc = build_store(build, ctx->run, ctx->argv[arg], KV_EVENT_ZSET, event, ctx->err);
     if (rc == RC_OK)
         resp_add_int(ctx->reply, (int64_t)count);
     return rc;
 }
 
-enum rc cmd_zset__piece(struct cmd_ctx *ctx, struct aside *aside, struct zset_items *items,
+enum rc cmd_zset__piece(struct cmd_ctx *ctx, struct build *build, struct zset_items *items,
                         struct bytes at, bool ended)
 {
-    struct key key = aside->key; /* what it counts is noted when the piece ends */
+    struct key key = build->key; /* what it counts is noted when the piece ends */
     enum rc rc = zset_fill(&key, items, ctx->err);
-    return rc == RC_OK ? aside_piece_end(aside, items->count, at, ended, ctx->err) : rc;
+    return rc == RC_OK ? build_piece_end(build, items->count, at, ended, ctx->err) : rc;
 }
 
 /* ---- ZADD and ZINCRBY ---- */
@@ -126,7 +127,7 @@ static enum rc zadd_parse(struct cmd_ctx *ctx, struct zadd *zadd)
         return rc;
     zadd->pair = ctx->argv + at;
     zadd->pair_count = (ctx->argc - at) / 2;
-    zadd->score = arena_try_alloc(&ctx->kv->arena, zadd->pair_count * sizeof *zadd->score);
+    zadd->score = arena_try_alloc(ctx->run->arena, zadd->pair_count * sizeof *zadd->score);
     if (!zadd->score)
         return err_set(ctx->err, RC_NOMEM, "could not allocate memory for %zu scores",
                        zadd->pair_count);
@@ -171,7 +172,7 @@ static enum rc zadd_with(struct cmd_ctx *ctx, unsigned flags)
     struct key key;
     enum rc rc = zadd_parse(ctx, &zadd);
     if (rc == RC_OK)
-        rc = key_write(ctx->ns, ctx->argv[1], TYPE_ZSET, &key, ctx->err);
+        rc = key_write(ctx->run, ctx->argv[1], TYPE_ZSET, &key, ctx->err);
     if (rc != RC_OK)
         return rc;
     if (!key.exists) {
@@ -200,7 +201,7 @@ enum rc cmd_zrem(struct cmd_ctx *ctx)
 {
     struct key key;
     int64_t removed_count = 0;
-    enum rc rc = key_write(ctx->ns, ctx->argv[1], TYPE_ZSET, &key, ctx->err);
+    enum rc rc = key_write(ctx->run, ctx->argv[1], TYPE_ZSET, &key, ctx->err);
     if (rc != RC_OK)
         return rc;
     for (size_t i = 2; i < ctx->argc && key.exists && key.meta.count > 0; i++) {
@@ -221,7 +222,7 @@ enum rc cmd_zrem(struct cmd_ctx *ctx)
 enum rc cmd_zcard(struct cmd_ctx *ctx)
 {
     struct key key;
-    enum rc rc = key_read(ctx->ns, ctx->argv[1], TYPE_ZSET, &key, ctx->err);
+    enum rc rc = key_read(ctx->run, ctx->argv[1], TYPE_ZSET, &key, ctx->err);
     if (rc == RC_OK)
         resp_add_int(ctx->reply, key.exists ? (int64_t)key.meta.count : 0);
     return rc;
@@ -243,14 +244,14 @@ static enum rc score_reply(struct cmd_ctx *ctx, const struct key *key, struct by
 enum rc cmd_zscore(struct cmd_ctx *ctx)
 {
     struct key key;
-    enum rc rc = key_read(ctx->ns, ctx->argv[1], TYPE_ZSET, &key, ctx->err);
+    enum rc rc = key_read(ctx->run, ctx->argv[1], TYPE_ZSET, &key, ctx->err);
     return rc == RC_OK ? score_reply(ctx, &key, ctx->argv[2]) : rc;
 }
 
 enum rc cmd_zmscore(struct cmd_ctx *ctx)
 {
     struct key key;
-    enum rc rc = key_read(ctx->ns, ctx->argv[1], TYPE_ZSET, &key, ctx->err);
+    enum rc rc = key_read(ctx->run, ctx->argv[1], TYPE_ZSET, &key, ctx->err);
     if (rc != RC_OK)
         return rc;
     resp_add_array(ctx->reply, ctx->argc - 2);
@@ -266,7 +267,7 @@ static enum rc rank_reply(struct cmd_ctx *ctx, bool reverse)
 {
     struct key key;
     uint64_t rank;
-    enum rc rc = key_read(ctx->ns, ctx->argv[1], TYPE_ZSET, &key, ctx->err);
+    enum rc rc = key_read(ctx->run, ctx->argv[1], TYPE_ZSET, &key, ctx->err);
     if (rc != RC_OK)
         return rc;
     rc = key.exists ? zset_rank(&key, ctx->argv[2], reverse, &rank, ctx->err) : RC_NOT_FOUND;
@@ -317,20 +318,24 @@ static enum rc random_some(struct cmd_ctx *ctx, const struct key *key, int64_t c
         resp_add_array(ctx->reply, 0);
         return RC_OK;
     }
-    CLEANUP(rows_pick_done) struct rows_pick pick;
-    uint64_t count_max = count < 0 ? (uint64_t)-count : (uint64_t)count;
-    enum rc rc = rows_pick_init(&pick, key, count_max, count > 0, ctx->err);
+    uint64_t row_count = cmd_rows_pick_count(key, count);
+    resp_add_array(ctx->reply, cmd_zset__len(ctx->reply, row_count, with_scores));
+    struct cmd_long *slow;
+    enum rc rc = cmd_long_begin(ctx, build_input(0, key), row_count, &slow);
     if (rc != RC_OK)
         return rc;
-    resp_add_array(ctx->reply, cmd_zset__len(ctx->reply, rows_pick_count(&pick), with_scores));
-    while (!ctx->reply->failed &&
+    CLEANUP(rows_pick_done) struct rows_pick pick;
+    rc = cmd_rows_pick_begin(ctx, key, count, &slow, &pick);
+    while (rc == RC_OK && !ctx->reply->failed &&
            (rc = rows_pick_next(&pick, &suffix, &value, ctx->err)) == RC_OK) {
         rc = zset_item_of_row(suffix, value, &item, ctx->err);
         if (rc != RC_OK)
             return rc;
         cmd_zset__item(ctx->reply, item, with_scores);
+        if (cmd_long_full(ctx, slow))
+            rc = RC_WAIT;
     }
-    return rc == RC_NOT_FOUND ? RC_OK : rc;
+    return cmd_rows_pick_end(ctx, slow, &pick, rc);
 }
 
 enum rc cmd_zrandmember(struct cmd_ctx *ctx)
@@ -344,7 +349,7 @@ enum rc cmd_zrandmember(struct cmd_ctx *ctx)
         return cmd_syntax_error(ctx);
     if (ctx->argc == 4 && (count < -INT64_MAX / 2 || count > INT64_MAX / 2))
         return cmd_error(ctx, "value is out of range");
-    rc = key_read(ctx->ns, ctx->argv[1], TYPE_ZSET, &key, ctx->err);
+    rc = key_read(ctx->run, ctx->argv[1], TYPE_ZSET, &key, ctx->err);
     if (rc != RC_OK)
         return rc;
     return ctx->argc == 2 ? random_one(ctx, &key) : random_some(ctx, &key, count, ctx->argc == 4);
@@ -386,18 +391,19 @@ static enum rc zscan_page(struct cmd_ctx *ctx, const struct cmd_scan *scan, cons
     struct zset_item item = {0};
     struct bytes last = BYTES("");
     enum rc rc = zset_walk_init(&walk, key, span, false, ctx->err);
+    zset_walk_expect(&walk, scan->count_max);
     for (uint64_t seen = 0; seen < scan->count_max && rc == RC_OK; seen++) {
         rc = zset_walk_next(&walk, &item, ctx->err);
         if (rc != RC_OK)
             break;
         last = item.member;
         if (!scan->has_pattern || glob_match(scan->pattern, item.member, false))
-            rc = zset_items_add(ctx->kv, &items, item, ctx->err);
+            rc = zset_items_add(ctx->run, &items, item, ctx->err);
     }
     if (rc != RC_OK && rc != RC_NOT_FOUND)
         return rc;
     bool has_more = rc == RC_OK && zset_walk_next(&walk, &item, ctx->err) != RC_NOT_FOUND;
-    zscan_reply(ctx, has_more ? scan_cursor_keep(ctx->kv, last) : 0, &items, whole);
+    zscan_reply(ctx, has_more ? scan_cursor_keep(ctx->run->kv, last) : 0, &items, whole);
     return RC_OK;
 }
 
@@ -409,7 +415,7 @@ enum rc cmd_zscan(struct cmd_ctx *ctx)
     struct key key;
     if (!scan_cursor_parse(ctx->argv[2], &scan.cursor))
         return cmd_error(ctx, "invalid cursor");
-    enum rc rc = key_read(ctx->ns, ctx->argv[1], TYPE_ZSET, &key, ctx->err);
+    enum rc rc = key_read(ctx->run, ctx->argv[1], TYPE_ZSET, &key, ctx->err);
     if (rc != RC_OK)
         return rc;
     if (!key.exists) { /* Redis looks at the options only if there is something to scan */
@@ -420,14 +426,14 @@ enum rc cmd_zscan(struct cmd_ctx *ctx)
     if (rc != RC_OK)
         return rc;
     /* As Redis scans a listpack: all at once, in order of scores. */
-    if (key.meta.count <= ctx->kv->encodings.zset_listpack_count) {
+    if (key.meta.count <= ctx->run->kv->encodings.zset_listpack_count) {
         scan.count_max = UINT64_MAX;
         return zscan_page(ctx, &scan, &key, zset_span_by_score(), true);
     }
     struct zset_span span = zset_span_by_member(); /* scores may change between two pages */
     if (scan.cursor != 0)
-        rc = scan_cursor_find(ctx->kv, scan.cursor, &position, ctx->err);
+        rc = scan_cursor_find(ctx->run->kv, scan.cursor, &position, ctx->err);
     if (rc == RC_OK && scan.cursor != 0)
-        rc = zset_span_after(ctx->kv, position, &span, ctx->err);
+        rc = zset_span_after(ctx->run, position, &span, ctx->err);
     return rc == RC_OK ? zscan_page(ctx, &scan, &key, span, false) : rc;
 }

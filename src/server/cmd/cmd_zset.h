@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /* cmd_zset.h - what the commands of sorted sets share; for cmd_zset*.c only.
  *
  * Threads: the executor. */
@@ -14,9 +15,9 @@ size_t cmd_zset__len(const struct resp_out *reply, size_t count, bool with_score
  * reply. */
 enum rc cmd_zset__store(struct cmd_ctx *ctx, size_t arg, struct zset_items *items,
                         const char *event) NODISCARD;
-/* The same with what was built aside: ASIDE_FULL. */
-enum rc cmd_zset__store_aside(struct cmd_ctx *ctx, size_t arg, struct aside *aside,
+/* The same with what was built aside: BUILD_FULL. */
+enum rc cmd_zset__store_build(struct cmd_ctx *ctx, size_t arg, struct build *build,
                               const char *event) NODISCARD;
 /* A piece of it, read up to `at`: RC_WAIT. */
-enum rc cmd_zset__piece(struct cmd_ctx *ctx, struct aside *aside, struct zset_items *items,
+enum rc cmd_zset__piece(struct cmd_ctx *ctx, struct build *build, struct zset_items *items,
                         struct bytes at, bool ended) NODISCARD;

@@ -1,28 +1,97 @@
+// SPDX-License-Identifier: Apache-2.0
 /* cmd_zset_pop.c - commands that take the lowest or highest elements, or wait for some. */
 #include "server/cmd/cmd_zset.h"
 
+#include "base/mem.h"
 #include "server/server_int.h"
+#include "types/zset_renew.h"
 
 #include "base/banned.h"
 
-/* Takes up to count elements and saves the key; pairs: each is an array of its own. */
+/* Elements as they are answered; pairs: each is an array of its own. */
+struct taken {
+    struct resp_out out;
+    bool pairs;
+};
+
+static void item_add(struct resp_out *reply, struct zset_item item, bool pairs)
+{
+    if (pairs)
+        resp_add_array(reply, 2);
+    resp_add_bulk(reply, item.member);
+    resp_add_double(reply, item.score);
+}
+
+static void taken_add(void *arg, struct zset_item item)
+{
+    struct taken *taken = arg;
+    item_add(&taken->out, item, taken->pairs);
+}
+
+static void taken_free(void *arg)
+{
+    struct taken *taken = arg;
+    resp_out_done(&taken->out);
+    mem_free(taken);
+}
+
+static enum rc pop_end(struct cmd_ctx *ctx, struct key *key, bool highest)
+{
+    key_changed(key, KV_EVENT_ZSET, highest ? "zpopmax" : "zpopmin");
+    return zset_save(key, ctx->err);
+}
+
+/* Very many: in many commits, and they go in the last one. */
+static enum rc pop_many(struct cmd_ctx *ctx, struct key *key, const struct zset_gone *what,
+                        bool pairs, struct build *build)
+{
+    if (!zset_renew_is_begun(build)) {
+        struct zset_gone gone = *what;
+        struct taken *taken = mem_zalloc(sizeof *taken);
+        bool is_taken;
+        resp_out_init(&taken->out, ctx->reply->buf.bytes_max);
+        taken->out.proto = ctx->reply->proto;
+        taken->pairs = pairs;
+        gone.tell = taken_add;
+        gone.arg = taken;
+        gone.arg_free = taken_free;
+        enum rc rc = zset_renew_begin(key, &gone, build, &is_taken, ctx->err);
+        if (!is_taken)
+            taken_free(taken);
+        return rc;
+    }
+    void *taken;
+    uint64_t count;
+    enum rc rc = zset_renew_step(key, build, &count, &taken, ctx->err);
+    if (rc != RC_OK)
+        return rc;
+    resp_add_out(ctx->reply, &((struct taken *)taken)->out);
+    return pop_end(ctx, key, what->reverse);
+}
+
+/* Takes up to count elements and saves the key. Who may block has keys of his own to listen to, and
+ * takes them at once. */
 static enum rc pop(struct cmd_ctx *ctx, struct key *key, uint64_t count, bool highest, bool pairs)
 {
-    CLEANUP(zset_walk_done) struct zset_walk walk;
+    CLEANUP(zset_walk_done) struct zset_walk walk = {0};
     struct zset_item item;
+    struct build *build = NULL;
     bool all = count >= key->meta.count;
     if (all)
         count = key->meta.count;
+    if (2 * count >= ctx->run->kv->build_rows_min && !(ctx->cmd->flags & CMD_BLOCKING))
+        build = cmd_build(ctx, 0);
+    if (zset_renew_is_begun(build) || zset_renew_wanted(build, key, count)) {
+        struct zset_gone gone = {.count = count, .reverse = highest};
+        return pop_many(ctx, key, &gone, pairs, build);
+    }
     enum rc rc = zset_walk_init(&walk, key, zset_span_by_score(), highest, ctx->err);
+    zset_walk_expect(&walk, count);
     for (uint64_t i = 0; i < count && rc == RC_OK; i++) {
         rc = all ? zset_walk_next(&walk, &item, ctx->err)
                  : zset_walk_take(&walk, key, &item, ctx->err);
-        if (rc != RC_OK)
-            break;
-        if (pairs)
-            resp_add_array(ctx->reply, 2);
-        resp_add_bulk(ctx->reply, item.member);
-        resp_add_double(ctx->reply, item.score);
+        if (rc == RC_OK)
+            item_add(ctx->reply, item, pairs);
     }
     if (rc == RC_NOT_FOUND)
         return err_set(ctx->err, RC_CORRUPT, "a sorted set has fewer rows than its count says");
@@ -30,8 +99,7 @@ static enum rc pop(struct cmd_ctx *ctx, struct key *key, uint64_t count, bool hi
         return rc;
     if (all)
         key->meta.count = 0; /* the rows go with the key */
-    key_changed(key, KV_EVENT_ZSET, highest ? "zpopmax" : "zpopmin");
-    return zset_save(key, ctx->err);
+    return pop_end(ctx, key, highest);
 }
 
 static enum rc pop_key(struct cmd_ctx *ctx, bool highest)
@@ -45,7 +113,7 @@ static enum rc pop_key(struct cmd_ctx *ctx, bool highest)
     if (has_count)
         rc = cmd_int_range(ctx, 2, 0, INT64_MAX, "value is out of range, must be positive", &count);
     if (rc == RC_OK)
-        rc = key_write(ctx->ns, ctx->argv[1], TYPE_ZSET, &key, ctx->err);
+        rc = key_write(ctx->run, ctx->argv[1], TYPE_ZSET, &key, ctx->err);
     if (rc != RC_OK)
         return rc;
     if (!key.exists || count == 0) {
@@ -78,11 +146,11 @@ static enum rc first_zset(struct cmd_ctx *ctx, const struct bytes *name, size_t 
     for (size_t i = 0; i <= count; i++) {
         if (!cmd_key_try(ctx, name, i, &one))
             continue;
-        enum rc rc = key_write(ctx->ns, one, TYPE_ZSET, ret_key, ctx->err);
+        enum rc rc = key_write(ctx->run, one, TYPE_ZSET, ret_key, ctx->err);
         if (rc == RC_WRONGTYPE && cmd_has_waited(ctx))
             continue;
         if (rc == RC_COLD)
-            key_want(ctx->ns, name, count);
+            key_want(ctx->run->ns, name, count);
         if (rc != RC_OK || ret_key->exists)
             return rc;
     }

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "base/file.h"
 
 #include <errno.h>
@@ -330,4 +331,17 @@ TEST(flags_that_contradict_each_other_are_a_mistake)
     ASSERT_ABORTS((void)!file_open(files, "/nowhere", 0, &file, NULL));
     ASSERT_ABORTS((void)!file_open(files, "/nowhere", FILE_READ | FILE_CREATE, &file, NULL));
     ASSERT_ABORTS((void)!file_open(files, "/nowhere", FILE_WRITE | FILE_EXCLUSIVE, &file, NULL));
+}
+
+TEST(path_join_puts_a_slash_between_and_refuses_what_has_no_room)
+{
+    struct err err = {0};
+    char path[PATH_BYTES_MAX], long_name[PATH_BYTES_MAX];
+    ASSERT_OK(path_join(path, "/data", "LOCK", &err), &err);
+    ASSERT_STR(path, "/data/LOCK");
+    memset(long_name, 'x', sizeof long_name);
+    long_name[PATH_BYTES_MAX - 3] = 0; /* with "d/" and its end it fills the room */
+    ASSERT_OK(path_join(path, "d", long_name, &err), &err);
+    ASSERT_EQ(strlen(path), PATH_BYTES_MAX - 1);
+    ASSERT_RC(path_join(path, "dd", long_name, &err), RC_TOO_BIG);
 }

@@ -1,4 +1,5 @@
-/* Rows that no commit of ours has left so, and what must not follow from them. */
+// SPDX-License-Identifier: Apache-2.0
+/* test_damage.c - rows that no commit of ours has left so, and what must not follow from them. */
 #include "fs/check.h"
 
 #include <inttypes.h>

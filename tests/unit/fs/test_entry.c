@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "fs/entry.h"
 
 #include <stdio.h>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "landing/dirty.h"
 
 #include <stdio.h>
@@ -10,7 +11,6 @@
 
 struct call {
     struct dirty dirty;
-    struct dirty_table table;
     struct bytes entry;
     bool removed, found, left, take_over;
     enum dirty_part part;
@@ -19,62 +19,89 @@ struct call {
     struct dirty_error error;
 };
 
-static void call_init(struct call *call, struct kv_fix *fix)
+static void call_init(struct call *call)
 {
     *call = (struct call){.entry = BYTES("a&b&c&d&f"), .token = BYTES("me")};
     dirty_init(&call->dirty);
-    call->table = (struct dirty_table){&call->dirty, fix->ns, 2};
+}
+
+static struct dirty_table table_of(struct kv_fix *fix, struct call *call)
+{
+    return dirty_table(&call->dirty, &fix->run, fix->ns, 2);
 }
 
 static enum rc run_mark(struct kv_fix *fix, void *arg)
 {
     struct call *call = arg;
+    struct dirty_table table = table_of(fix, call);
     call->version = store_lsn(fix->store);
-    return dirty_mark(&call->table, call->entry, call->removed, &call->found, &fix->err);
+    return dirty_mark(&table, call->entry, call->removed, &call->found, &fix->err);
 }
 
 static enum rc run_version(struct kv_fix *fix, void *arg)
 {
     struct call *call = arg;
-    return dirty_version(&call->table, call->part, call->entry, &call->version, &fix->err);
+    struct dirty_table table = table_of(fix, call);
+    return dirty_version(&table, call->part, call->entry, &call->version, &fix->err);
 }
 
 static enum rc run_remove(struct kv_fix *fix, void *arg)
 {
     struct call *call = arg;
-    return dirty_remove(&call->table, call->part, call->entry, call->version, &fix->err);
+    struct dirty_table table = table_of(fix, call);
+    return dirty_remove(&table, call->part, call->entry, call->version, &fix->err);
 }
 
 static enum rc run_snapshot(struct kv_fix *fix, void *arg)
 {
     struct call *call = arg;
-    return dirty_snapshot(&call->table, &call->found, &call->left, &fix->err);
+    struct dirty_table table = table_of(fix, call);
+    return dirty_snapshot(&table, &call->found, &call->left, &fix->err);
 }
 
 static enum rc run_find_owner(struct kv_fix *fix, void *arg)
 {
     struct call *call = arg;
-    return dirty_find_owner(&call->table, call->entry, &call->found, &fix->err);
+    struct dirty_table table = table_of(fix, call);
+    return dirty_find_owner(&table, call->entry, &call->found, &fix->err);
 }
 
 static enum rc run_lock(struct kv_fix *fix, void *arg)
 {
     struct call *call = arg;
-    kv_begin(&fix->kv, clock_unix_ms(&fix->clock));
-    return dirty_lock(&call->table, BYTES("rule"), call->token, 1000, call->take_over, &fix->err);
+    struct dirty_table table = table_of(fix, call);
+    return dirty_lock(&table, BYTES("rule"), call->token, 1000, call->take_over, &fix->err);
 }
 
 static enum rc run_unlock(struct kv_fix *fix, void *arg)
 {
     struct call *call = arg;
-    kv_begin(&fix->kv, clock_unix_ms(&fix->clock));
-    return dirty_unlock(&call->table, BYTES("rule"), call->token, &fix->err);
+    struct dirty_table table = table_of(fix, call);
+    return dirty_unlock(&table, BYTES("rule"), call->token, &fix->err);
 }
 
 static enum rc run_error(struct kv_fix *fix, void *arg)
 {
     struct call *call = arg;
-    return dirty_error_put(&call->table, call->entry, &call->error, &fix->err);
+    struct dirty_table table = table_of(fix, call);
+    return dirty_error_put(&table, call->entry, &call->error, &fix->err);
+}
+
+struct field {
+    const char *name; /* of the hash */
+    struct bytes field;
+    char value[512];
+};
+
+static enum rc run_field(struct kv_fix *fix, void *arg)
+{
+    struct field *read = arg;
+    struct bytes value;
+    enum rc rc = hash_get(&fix->run, bytes_of(read->name, strlen(read->name)), read->field, &value,
+                          &fix->err);
+    if (rc == RC_OK)
+        snprintf(read->value, sizeof read->value, "%.*s", (int)value.len, (const char *)value.ptr);
+    return rc;
 }
 
 TEST(a_mark_is_a_field_of_a_hash_that_anybody_can_read)
@@ -82,17 +109,14 @@ TEST(a_mark_is_a_field_of_a_hash_that_anybody_can_read)
     CLEANUP(kv_fix_done) struct kv_fix fix;
     struct call call;
     char want[64];
-    struct bytes value;
     kv_fix_init(&fix);
-    call_init(&call, &fix);
+    call_init(&call);
     ASSERT_OK(kv_fix_run(&fix, run_mark, &call), &fix.err);
     ASSERT_TRUE(call.found);
-    store_begin(fix.store, 0);
-    ASSERT_OK(hash_get(fix.ns, BYTES("slug-persist:{dirtyKey:2}"), call.entry, &value, &fix.err),
-              &fix.err);
+    struct field mark = {.name = "slug-persist:{dirtyKey:2}", .field = call.entry};
+    ASSERT_OK(kv_fix_run(&fix, run_field, &mark), &fix.err);
     snprintf(want, sizeof want, "UPDATE:%llu", (unsigned long long)call.version);
-    ASSERT_BYTES(value, bytes_of(want, strlen(want)));
-    store_undo(fix.store);
+    ASSERT_STR(mark.value, want);
     call.removed = true;
     ASSERT_OK(kv_fix_run(&fix, run_mark, &call), &fix.err);
     ASSERT_TRUE(!call.found);
@@ -103,7 +127,7 @@ TEST(a_mark_goes_only_with_the_version_that_was_seen)
     CLEANUP(kv_fix_done) struct kv_fix fix;
     struct call call;
     kv_fix_init(&fix);
-    call_init(&call, &fix);
+    call_init(&call);
     ASSERT_OK(kv_fix_run(&fix, run_mark, &call), &fix.err);
     uint64_t seen = call.version;
     ASSERT_OK(kv_fix_run(&fix, run_mark, &call), &fix.err); /* changed again meanwhile */
@@ -122,7 +146,7 @@ TEST(a_snapshot_that_is_not_finished_is_left_alone)
     CLEANUP(kv_fix_done) struct kv_fix fix;
     struct call call;
     kv_fix_init(&fix);
-    call_init(&call, &fix);
+    call_init(&call);
     ASSERT_OK(kv_fix_run(&fix, run_snapshot, &call), &fix.err);
     ASSERT_TRUE(!call.found);
     ASSERT_OK(kv_fix_run(&fix, run_mark, &call), &fix.err);
@@ -145,7 +169,7 @@ TEST(marks_of_an_owner_are_found_in_all_three_tables_hot_and_cold)
     CLEANUP(kv_fix_done) struct kv_fix fix;
     struct call call;
     kv_fix_init(&fix);
-    call_init(&call, &fix);
+    call_init(&call);
     struct bytes entry = call.entry;
     for (int where = 0; where < 3; where++) {
         call.entry = entry;
@@ -181,8 +205,8 @@ TEST(a_hole_the_lock_refuses_and_is_released_by_its_owner_only)
     CLEANUP(kv_fix_done) struct kv_fix fix;
     struct call me, other;
     kv_fix_init(&fix);
-    call_init(&me, &fix);
-    call_init(&other, &fix);
+    call_init(&me);
+    call_init(&other);
     other.token = BYTES("other");
     ASSERT_OK(kv_fix_run(&fix, run_lock, &me), &fix.err);
     ASSERT_EQ(kv_fix_run(&fix, run_lock, &other), RC_BUSY);
@@ -207,26 +231,23 @@ TEST(an_error_comes_back_as_it_was_put)
     CLEANUP(kv_fix_done) struct kv_fix fix;
     struct call call;
     struct dirty_error error;
-    struct bytes value;
     kv_fix_init(&fix);
-    call_init(&call, &fix);
+    call_init(&call);
     call.error = (struct dirty_error){.removed = true,
                                       .version = 12345,
                                       .attempts = 3,
                                       .next_ms = 99,
                                       .reason = "\"a\"\n\xc3\xa9"};
     ASSERT_OK(kv_fix_run(&fix, run_error, &call), &fix.err);
-    store_begin(fix.store, 0);
-    ASSERT_OK(
-        hash_get(fix.ns, BYTES("slug-persist:{dirtyKey:2}:error"), call.entry, &value, &fix.err),
-        &fix.err);
-    ASSERT_OK(dirty_error_parse(value, &error, &fix.err), &fix.err);
+    struct field put = {.name = "slug-persist:{dirtyKey:2}:error", .field = call.entry};
+    ASSERT_OK(kv_fix_run(&fix, run_field, &put), &fix.err);
+    ASSERT_OK(dirty_error_parse(bytes_of(put.value, strlen(put.value)), &error, &fix.err),
+              &fix.err);
     ASSERT_TRUE(error.removed);
     ASSERT_EQ(error.version, 12345);
     ASSERT_EQ(error.attempts, 3);
     ASSERT_EQ(error.next_ms, 99);
     ASSERT_STR(error.reason, call.error.reason);
-    store_undo(fix.store);
     ASSERT_EQ(dirty_error_parse(BYTES("{}"), &error, &fix.err), RC_CORRUPT);
     ASSERT_EQ(dirty_error_parse(BYTES("nonsense"), &error, &fix.err), RC_CORRUPT);
     ASSERT_EQ(dirty_error_parse(BYTES("{\"op\":1,\"version\":-1}"), &error, &fix.err), RC_CORRUPT);

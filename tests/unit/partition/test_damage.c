@@ -1,4 +1,5 @@
-/* A frame that is not as it was written gives an error, never another record. */
+// SPDX-License-Identifier: Apache-2.0
+/* test_damage.c - a frame that is not as it was written gives an error, never another record. */
 #include "base/codec.h"
 #include "base/crc32c.h"
 #include "base/limits.h"

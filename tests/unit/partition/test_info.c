@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "partition/info.h"
 
 #include "base/limits.h"
@@ -41,6 +42,7 @@ static void same(const struct part_info *a, const struct part_info *b)
     ASSERT_EQ(a->fence, b->fence);
     ASSERT_EQ(a->attempts, b->attempts);
     ASSERT_EQ(a->duration_ms, b->duration_ms);
+    ASSERT_EQ(a->takeovers, b->takeovers);
 }
 
 TEST(a_record_is_written_as_it_is_drawn)
@@ -84,6 +86,7 @@ TEST(random_records_come_back_as_they_were)
         info.updated_ms = (int64_t)rand_below(&rand, UINT64_C(253402300800000));
         info.heartbeat_ms = rand_below(&rand, 2) ? PART_TIME_NONE : info.updated_ms;
         info.fence = rand_u64(&rand);
+        info.takeovers = rand_below(&rand, 2) ? 0 : rand_u64(&rand) >> 1;
         info.options = rand_below(&rand, 2) ? BYTES("") : BYTES("[{\"x\":\"\\\\\"},null]");
         info.duration_ms = rand_below(&rand, 2) ? PART_DURATION_NONE : info.min_id;
         buf_cut(&json, 0);

@@ -1,4 +1,5 @@
-/* The model on rows that turn cold and bad under it. */
+// SPDX-License-Identifier: Apache-2.0
+/* test_part.c - the model on rows that turn cold and bad under it. */
 #include "partition/part.h"
 
 #include <stdlib.h>
@@ -57,7 +58,7 @@ static void fix_done(struct fix *fix)
 
 static enum rc open_job(struct kv_fix *kv, struct call *call, struct part_job *job)
 {
-    return job_open(call->fix->part, kv->ns, BYTES("j"), JOB_MAKE, job, &kv->err);
+    return job_open(call->fix->part, &kv->run, BYTES("j"), JOB_MAKE, job, &kv->err);
 }
 
 static enum rc run_alloc(struct kv_fix *kv, void *arg)
@@ -204,10 +205,9 @@ static enum rc run_edit(struct kv_fix *kv, void *arg)
     struct edit *edit = arg;
     struct key key;
     struct bytes value;
-    kv->kv.own.open = true;
+    struct run own = run_with(&kv->run, kv->ns, RUN_OWNER);
     enum rc rc =
-        key_write(kv->ns, bytes_of(edit->key, strlen(edit->key)), TYPE_STRING, &key, &kv->err);
-    kv->kv.own.open = false;
+        key_write(&own, bytes_of(edit->key, strlen(edit->key)), TYPE_STRING, &key, &kv->err);
     if (rc == RC_OK)
         rc = string_get(&key, &value, &kv->err);
     if (rc != RC_OK)
@@ -247,7 +247,7 @@ static enum rc run_list(struct kv_fix *kv, void *arg)
 {
     struct listing *listing = arg;
     struct part_job job;
-    enum rc rc = job_open(listing->fix->part, kv->ns, BYTES("j"), JOB_MUST_EXIST, &job, &kv->err);
+    enum rc rc = job_open(listing->fix->part, &kv->run, BYTES("j"), JOB_MUST_EXIST, &job, &kv->err);
     return rc == RC_OK ? part_list(&job, &listing->list, list_take, listing, &listing->list.cursor,
                                    &kv->err)
                        : rc;
@@ -362,10 +362,8 @@ static enum rc run_row(struct kv_fix *kv, void *arg)
     const struct row *row = arg;
     const struct bytes pair[2] = {bytes_of(row->field, strlen(row->field)),
                                   bytes_of(row->value, strlen(row->value))};
-    kv->kv.own.open = true;
-    enum rc rc = hash_set(kv->ns, bytes_of(row->key, strlen(row->key)), pair, 1, NULL, &kv->err);
-    kv->kv.own.open = false;
-    return rc;
+    struct run own = run_with(&kv->run, kv->ns, RUN_OWNER);
+    return hash_set(&own, bytes_of(row->key, strlen(row->key)), pair, 1, NULL, &kv->err);
 }
 
 TEST(rows_that_are_damaged_are_told_by_key_and_field)
@@ -430,7 +428,7 @@ static enum rc run_drop(struct kv_fix *kv, void *arg)
 {
     struct call *call = arg;
     struct part_job job;
-    enum rc rc = job_open(call->fix->part, kv->ns, BYTES("j"), JOB_DROP, &job, &kv->err);
+    enum rc rc = job_open(call->fix->part, &kv->run, BYTES("j"), JOB_DROP, &job, &kv->err);
     return rc == RC_OK ? part_drop(&job, &call->flag, &kv->err) : rc;
 }
 
@@ -532,6 +530,75 @@ TEST(every_read_may_be_cold_and_nothing_is_done_twice)
     fix_done(&fix);
 }
 
+/* ---- ageing out ---- */
+
+static void clock_set(struct fix *fix, uint64_t unix_ms)
+{
+    atomic_store(&fix->kv.clock.unix_ms, unix_ms);
+}
+
+static enum rc run_retain(struct kv_fix *kv, void *arg)
+{
+    struct call *call = arg;
+    struct part_job job;
+    enum pack_end end;
+    int64_t from = call->id; /* a step that is taken back goes nowhere */
+    enum rc rc = open_job(kv, call, &job);
+    if (rc == RC_OK)
+        rc = pack_retain(&job, &from, &end, &kv->err);
+    if (rc != RC_OK)
+        return rc;
+    call->id = from;
+    call->flag = end == PACK_STEP;
+    return RC_OK;
+}
+
+static enum rc run_unnote(struct kv_fix *kv, void *arg)
+{
+    struct call *call = arg;
+    struct part_job job;
+    enum rc rc = open_job(kv, call, &job);
+    if (rc == RC_OK)
+        rc = job_number_put(&job, JOB_AGED_COUNT, 0, &kv->err);
+    if (rc == RC_OK)
+        rc = job_delete(&job, JOB_AGED, BYTES("0000000000000000001"), &kv->err);
+    return rc == RC_OK ? job_save(&job, &kv->err) : rc;
+}
+
+static void gap_is(struct fix *fix, enum part_span_kind kind, int64_t max_id)
+{
+    struct call call;
+    must(fix, census(fix, false, &call));
+    struct part_census_result result = part_census_result(call.census);
+    ASSERT_EQ(result.span_count, 1);
+    ASSERT_EQ(result.span[0].kind, kind);
+    ASSERT_EQ(result.span[0].min_id, 1);
+    ASSERT_EQ(result.span[0].max_id, max_id);
+    part_census_free(call.census);
+}
+
+TEST(what_aged_out_is_no_gap_and_without_a_note_of_it_nobody_says_missing)
+{
+    struct fix fix;
+    fix_init(&fix);
+    fix.part->limits.retain_ms = 1;
+    fix.part->limits.compressed_max = BATCH;
+    complete(&fix, 4 * BATCH, 4 * BATCH);
+    compact(&fix);
+    clock_set(&fix, clock_unix_ms(&fix.kv.clock) + 60 * 1000);
+    for (struct call call = {.fix = &fix, .flag = true}; call.flag;) {
+        kv_fix_freeze_out(&fix.kv);
+        must(&fix, kv_fix_run(&fix.kv, run_retain, &call));
+    }
+    gap_is(&fix, PART_AGED, 3 * BATCH);
+    kv_fix_freeze_out(&fix.kv);
+    gap_is(&fix, PART_AGED, 3 * BATCH);
+    struct call call = {.fix = &fix};
+    must(&fix, kv_fix_run(&fix.kv, run_unnote, &call)); /* as an older version has left it */
+    gap_is(&fix, PART_UNKNOWN, 3 * BATCH);
+    fix_done(&fix);
+}
+
 /* ---- order of ids ---- */
 
 static int id_cmp(const void *a, const void *b)
@@ -552,7 +619,7 @@ static enum rc run_walk(struct kv_fix *kv, void *arg)
     struct ids *ids = arg;
     struct bytes value;
     struct key key;
-    enum rc rc = key_write(kv->ns, BYTES("h"), TYPE_HASH, &key, &kv->err);
+    enum rc rc = key_write(&kv->run, BYTES("h"), TYPE_HASH, &key, &kv->err);
     if (rc != RC_OK)
         return rc;
     idwalk_init(&walk, &key, ids->from);
@@ -571,7 +638,7 @@ static enum rc run_ids(struct kv_fix *kv, void *arg)
     for (size_t i = 0; rc == RC_OK && i < ids->count; i++) {
         struct job_field field = job_field(ids->id[i]);
         const struct bytes pair[2] = {job_field_bytes(&field), BYTES("v")};
-        rc = hash_set(kv->ns, BYTES("h"), pair, 1, NULL, &kv->err);
+        rc = hash_set(&kv->run, BYTES("h"), pair, 1, NULL, &kv->err);
     }
     return rc;
 }
@@ -608,11 +675,6 @@ TEST(rows_are_walked_in_order_of_their_numbers)
 }
 
 /* ---- clocks ---- */
-
-static void clock_set(struct fix *fix, uint64_t unix_ms)
-{
-    atomic_store(&fix->kv.clock.unix_ms, unix_ms);
-}
 
 TEST(a_clock_that_goes_back_makes_no_negative_duration)
 {
@@ -687,6 +749,11 @@ TEST(the_cache_keeps_what_is_asked_for_and_stays_within_its_bytes)
     ASSERT_TRUE(part_cache_get(&cache, id, 20000) == NULL);
     be64_put(id, 199);
     ASSERT_TRUE(part_cache_get(&cache, id, 20000) != NULL);
+    part_cache_tidy(&cache, 25000);
+    ASSERT_EQ(cache.count, 1); /* whatever there is room for: nobody asked for the others */
+    part_cache_tidy(&cache, 25001);
+    ASSERT_EQ(cache.count, 0);
+    ASSERT_EQ(cache.bytes, 0);
     part_cache_done(&cache);
     buf_done(&frame);
 }

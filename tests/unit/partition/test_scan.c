@@ -1,4 +1,5 @@
-/* Filters over packed columns against a walk over the plain list. */
+// SPDX-License-Identifier: Apache-2.0
+/* test_scan.c - filters over packed columns against a walk over the plain list. */
 #include "base/limits.h"
 #include "base/mem.h"
 #include "partition/archive.h"

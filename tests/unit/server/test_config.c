@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include <sys/stat.h>
 
 #include "base/file_sim.h"
@@ -206,7 +207,7 @@ TEST(a_file_has_comments_quotes_and_names_in_any_case)
     ASSERT_EQ(fix.config.timeout_s, 5);
     ASSERT_EQ(fix.config.bind.count, 2);
     ASSERT_STR(fix.config.bind.text[1], "::1");
-    ASSERT_STR(fix.config.requirepass, "a bA\n\"\\q");
+    ASSERT_BYTES(fix.config.requirepass, BYTES("a bA\n\"\\q"));
     ASSERT_STR(fix.config.logfile, "it's \\n");
     ASSERT_STR(fix.config.dir, "xy z");
     ASSERT_EQ(fix.config.hot_memory_bytes, 2 << 20);
@@ -220,7 +221,8 @@ TEST(wrong_lines_are_refused_with_their_place)
         {"port 1 2", "c:2: port: wrong number of arguments"},
         {"port 7 # seven", "c:2: port: wrong number of arguments"},
         {"nothing 1", "c:2: unknown option \"nothing\""},
-        {"lua-time-limit 5000", "c:2: unknown option \"lua-time-limit\""},
+        {"rename-command a b", "c:2: unknown option \"rename-command\""},
+        {"replicaof a 1", "c:2: replicaof: argument must be empty: there is no replication"},
         {"port x", "c:2: port: argument couldn't be parsed into an integer"},
         {"port 65536", "c:2: port: argument must be between 0 and 65535 inclusive"},
         {"port \"1", "c:2: Unbalanced quotes in configuration line"},
@@ -316,8 +318,29 @@ TEST(the_command_line_comes_after_the_file)
     ASSERT_OK(load(&fix, (const char *[]){"--port 5", "--requirepass", "--x", "--save", "", NULL}),
               &fix.err);
     ASSERT_EQ(fix.config.port, 5);
-    ASSERT_STR(fix.config.requirepass, "--x");
+    ASSERT_BYTES(fix.config.requirepass, BYTES("--x"));
     ASSERT_STR(fix.config.file, "");
+    teardown(&fix);
+}
+
+TEST(many_words_may_be_one_in_quotes)
+{
+    struct fixture fix;
+    setup(&fix);
+    ASSERT_OK(load(&fix, (const char *[]){"--tile-types", "imagery=1 terrain=2", "--bind",
+                                          " 1.1.1.1\t2.2.2.2 ", "--land",
+                                          "players slug-data:{*} sqlite:/tmp/p.db", "--requirepass",
+                                          "a b", NULL}),
+              &fix.err);
+    ASSERT_EQ(fix.config.tile_types.count, 2);
+    ASSERT_STR(fix.config.tile_types.text[1], "terrain=2");
+    ASSERT_EQ(fix.config.bind.count, 2);
+    ASSERT_STR(fix.config.bind.text[0], "1.1.1.1");
+    ASSERT_EQ(fix.config.land.count, 1);
+    ASSERT_STR(fix.config.land.text[0], "players slug-data:{*} sqlite:/tmp/p.db");
+    ASSERT_BYTES(fix.config.requirepass, BYTES("a b"));
+    ASSERT_RC(load(&fix, (const char *[]){"--tile-types", "imagery=1 \"x", NULL}), RC_INVALID);
+    ASSERT_RC(load(&fix, (const char *[]){"--bind", "  ", NULL}), RC_INVALID);
     teardown(&fix);
 }
 
@@ -378,12 +401,38 @@ TEST(get_answers_names_and_aliases_as_redis_does)
     assert_get(&fix, "TimeOut", "TimeOut=0;");
     assert_get(&fix, "port PORT po*", "port=7379;");
     assert_get(&fix, "PO*", "port=7379;");
-    assert_get(&fix, "append*", "appendfsync=everysec;appendonly=yes;");
+    assert_get(&fix, "append*",
+               "appendfsync=everysec;appendonly=yes;appendfilename=appendonly.aof;"
+               "appenddirname=appendonlydir;");
     assert_get(&fix, "hash-max-*-value", "hash-max-listpack-value=64;hash-max-ziplist-value=64;");
     assert_get(&fix, "flush-age", "flush-age=60s;");
     assert_get(&fix, "client-output-buffer-limit",
                "client-output-buffer-limit=normal 0 0 0 slave 268435456 67108864 60 pubsub "
                "33554432 8388608 60;");
+    teardown(&fix);
+}
+
+TEST(memory_of_clients_is_a_size_or_a_share_of_hot_memory)
+{
+    struct fixture fix;
+    setup(&fix);
+    const uint64_t hot_bytes = fix.config.hot_memory_bytes;
+    ASSERT_EQ(config_clients_bytes(&fix.config), hot_bytes);
+    static const char *const bad[] = {"x", "-1", "5%%", "%", "1tb", "-5%", "99999999999%"};
+    for (size_t i = 0; i < ARRAY_LEN(bad); i++) {
+        ASSERT_RC(set(&fix, (const char *[]){"maxmemory-clients", bad[i], NULL}), RC_INVALID);
+        ASSERT_EQ(config_clients_bytes(&fix.config), hot_bytes);
+    }
+    ASSERT_OK(set(&fix, (const char *[]){"maxmemory-clients", "5%", NULL}), &fix.err);
+    ASSERT_EQ(config_clients_bytes(&fix.config), (uint64_t)((double)hot_bytes / 100 * 5));
+    assert_get(&fix, "maxmemory-clients", "maxmemory-clients=5%;");
+    ASSERT_OK(set(&fix, (const char *[]){"maxmemory-clients", "2mb", NULL}), &fix.err);
+    ASSERT_EQ(config_clients_bytes(&fix.config), 2 << 20);
+    ASSERT_OK(set(&fix, (const char *[]){"maxmemory-clients", "0", NULL}), &fix.err);
+    ASSERT_EQ(config_clients_bytes(&fix.config), UINT64_MAX);
+    ASSERT_OK(set(&fix, (const char *[]){"maxmemory-clients", "auto", "hot-memory", "16mb", NULL}),
+              &fix.err);
+    ASSERT_EQ(config_clients_bytes(&fix.config), CLIENTS_AUTO_BYTES_MIN);
     teardown(&fix);
 }
 
@@ -397,14 +446,14 @@ TEST(set_is_all_or_nothing_and_tells_what_changed)
     ASSERT_STR(fix.changed, "timeout durability requirepass ");
     ASSERT_EQ(fix.config.timeout_s, 5);
     ASSERT_EQ(fix.config.durability, DURABILITY_NO);
-    ASSERT_STR(fix.config.requirepass, "secret");
+    ASSERT_BYTES(fix.config.requirepass, BYTES("secret"));
 
     ASSERT_RC(set(&fix, (const char *[]){"timeout", "6", "requirepass", "other", "maxclients", "x",
                                          NULL}),
               RC_INVALID);
     ASSERT_STR(fix.changed, "");
     ASSERT_EQ(fix.config.timeout_s, 5);
-    ASSERT_STR(fix.config.requirepass, "secret");
+    ASSERT_BYTES(fix.config.requirepass, BYTES("secret"));
     ASSERT_OK(set(&fix, (const char *[]){"appendonly", "yes", "save", "", "maxmemory-policy",
                                          "noeviction", NULL}),
               &fix.err);
@@ -555,7 +604,7 @@ TEST(rewrite_keeps_what_it_need_not_touch)
     assert_file(&fix, "a", expected);
 
     ASSERT_OK(load(&fix, (const char *[]){"a", NULL}), &fix.err);
-    ASSERT_STR(fix.config.requirepass, "a \"b\x01");
+    ASSERT_BYTES(fix.config.requirepass, BYTES("a \"b\x01"));
     ASSERT_EQ(fix.config.timeout_s, 3);
     ASSERT_OK(set(&fix, (const char *[]){"client-output-buffer-limit", "normal 1gb 0 0",
                                          "requirepass", "", "slowlog-max-len", "5", NULL}),

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "server/loop.h"
 
 #include <pthread.h>
@@ -11,42 +12,42 @@
 /* A loop, spinning or not, with one descriptor that counts how often it was ready. */
 struct fix {
     struct loop *loop;
-    struct loop_watch watch;
+    struct loop_source source;
     int ready_count;
     struct err err;
 };
 
-static void fix_ready(struct loop_watch *watch, unsigned events)
+static void fix_ready(struct loop_source *source, unsigned events)
 {
-    struct fix *fix = watch->arg;
+    struct fix *fix = source->arg;
     uint64_t count;
     ASSERT_EQ(events, LOOP_READ);
-    ASSERT_EQ(read(watch->fd, &count, sizeof count), (ssize_t)sizeof count);
+    ASSERT_EQ(read(source->fd, &count, sizeof count), (ssize_t)sizeof count);
     fix->ready_count++;
 }
 
 static void fix_init(struct fix *fix, bool spins)
 {
-    *fix = (struct fix){.watch = {.fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK),
-                                  .events = LOOP_READ,
-                                  .ready = fix_ready,
-                                  .arg = fix}};
+    *fix = (struct fix){.source = {.fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK),
+                                   .events = LOOP_READ,
+                                   .ready = fix_ready,
+                                   .arg = fix}};
     ASSERT_OK(loop_open(&fix->loop, &fix->err), &fix->err);
     loop_spin_set(fix->loop, spins);
-    ASSERT_OK(loop_add(fix->loop, &fix->watch, &fix->err), &fix->err);
+    ASSERT_OK(loop_add(fix->loop, &fix->source, &fix->err), &fix->err);
 }
 
 static void fix_done(struct fix *fix)
 {
-    loop_del(fix->loop, &fix->watch);
-    close(fix->watch.fd);
+    loop_del(fix->loop, &fix->source);
+    close(fix->source.fd);
     loop_close(fix->loop);
 }
 
 static void fix_send(struct fix *fix)
 {
     const uint64_t one = 1;
-    ASSERT_EQ(write(fix->watch.fd, &one, sizeof one), (ssize_t)sizeof one);
+    ASSERT_EQ(write(fix->source.fd, &one, sizeof one), (ssize_t)sizeof one);
 }
 
 static void fix_wait(struct fix *fix, uint64_t timeout_ns)

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "store/flush.h"
 
 #include <pthread.h>
@@ -298,12 +299,43 @@ TEST(flush_says_why_it_waits_for_an_engine_that_will_never_catch_up)
                            &(struct engine_pressure){.l0_file_count = 9, .failed = true});
     fix_flush(&fix);
     ASSERT_GT(fix_status(&fix).failure_count, 0);
-    ASSERT_TRUE(strstr(fix_status(&fix).reason, "restart") != NULL);
+    ASSERT_TRUE(strstr(fix_status(&fix).reason, "stopped compacting") != NULL);
+    ASSERT_EQ(fix_status(&fix).reopen_count, 1); /* and not again at once */
     ASSERT_EQ(flush_mark_segment(fix.flush), 0);
     engine_memory_pressure(fix.memory, &(struct engine_pressure){0});
     fix_run(&fix);
     ASSERT_EQ(flush_mark_segment(fix.flush), 1);
     ASSERT_EQ(fix_status(&fix).reason[0], 0);
+}
+
+TEST(flush_does_not_wait_for_compactions_that_fail_and_fail)
+{
+    CLEANUP(fix_done) struct flush_fix fix;
+    struct engine_pressure pressure = {.l0_file_count = 9, .compacting = true, .error_count = 3};
+    fix_init(&fix, 1);
+    fix.options.l0_file_count_max = 8;
+    fix_open(&fix);
+    put_text(&fix, "g", "a", "1");
+    fix_seal(&fix);
+    engine_memory_pressure(fix.memory, &pressure);
+    clock_advance_ms(&fix.clock, 1);
+    fix_flush(&fix);
+    clock_advance_ms(&fix.clock, 60 * 1000); /* slow is not stuck */
+    ASSERT_FALSE(step_once(&fix));
+    ASSERT_TRUE(fix_status(&fix).braked);
+    pressure.error_count++;
+    engine_memory_pressure(fix.memory, &pressure);
+    fix_run(&fix);
+    ASSERT_EQ(flush_mark_segment(fix.flush), 1);
+    ASSERT_FALSE(fix_status(&fix).braked);
+
+    put_text(&fix, "g", "b", "1"); /* one file less: there is hope again */
+    fix_seal(&fix);
+    pressure = (struct engine_pressure){.l0_file_count = 8, .debt_bytes = 0, .error_count = 4};
+    engine_memory_pressure(fix.memory, &pressure);
+    fix_flush(&fix);
+    ASSERT_EQ(flush_mark_segment(fix.flush), 2);
+    fix_check(&fix);
 }
 
 TEST(flush_waits_while_the_engine_is_under_pressure)
@@ -745,9 +777,11 @@ TEST(flush_thread_flushes_serves_views_and_reports_meanwhile)
         flush_ask(fix.flush, fix_seal(&fix));
         for (;;) {
             uint64_t count = bell_count(&bell);
+            uint64_t flushed =
+                fix_status(&fix).mark.segment; /* before the look: then it is older */
             if (atomic_load_explicit(&request.done, memory_order_acquire))
                 break;
-            ASSERT_LE(fix_status(&fix).mark.segment, request.segment);
+            ASSERT_LE(flushed, request.segment);
             bell_wait(&bell, count);
         }
         ASSERT_OK(request.rc, &request.err);

@@ -1,5 +1,6 @@
-/* Loads over the engine in memory: without threads, so that a test decides when each step happens,
- * and once with threads, for TSan. */
+// SPDX-License-Identifier: Apache-2.0
+/* test_load.c - loads over the engine in memory: without threads, so that a test decides when each
+ * step happens, and once with threads, for TSan. */
 #include "store/load.h"
 
 #include <stdio.h>
@@ -310,12 +311,92 @@ TEST(pages_bring_a_large_group_piece_by_piece_from_both_ends)
     fix_done(&fix);
 }
 
+static void want_rows(struct fix *fix, int waiter, const char *from, bool reverse, uint64_t count)
+{
+    struct load_want want = {.kind = LOAD_PAGE,
+                             .slot = fix->data,
+                             .key = text("h"),
+                             .reverse = reverse,
+                             .row_count = count,
+                             .has_from = from != NULL,
+                             .from = from ? text(from) : BYTES("")};
+    load_start(&fix->loads, &want, fix->hot.meter.mark, &fix->waiter[waiter]);
+}
+
+/* Until nothing is in flight any more. */
+static void load_on_and_on(struct fix *fix)
+{
+    while (fix->loads.flight_count > 0)
+        load_all(fix);
+}
+
+TEST(who_wants_more_rows_than_a_page_has_waits_once)
+{
+    enum { ROWS = 2 * LOAD_BULK_ROWS_MAX + 10 };
+    for (int reverse = 0; reverse < 2; reverse++) {
+        struct fix fix;
+        fix_init(&fix);
+        engine_fill(&fix, "h", ROWS);
+        want_rows(&fix, 0, NULL, reverse, ROWS - 5);
+        want_page(&fix, 1, "h", NULL, reverse); /* the same load; this one has enough after it */
+        ASSERT_EQ(fix.loads.flight_count, 1);
+        load_all(&fix);
+        ASSERT_EQ(fix.ready[0], 0);
+        ASSERT_EQ(fix.ready[1], 1);
+        load_on_and_on(&fix);
+        ASSERT_EQ(fix.ready[0], 1);
+        ASSERT_EQ(fix.ready[1], 1);
+        uint64_t live = tree_live(&data_group(&fix, "h")->tree);
+        ASSERT_TRUE(live >= ROWS - 5 && live < ROWS - 5 + LOAD_PAGE_ROWS_MAX);
+        tree_check(&data_group(&fix, "h")->tree);
+        fix_done(&fix);
+    }
+}
+
+TEST(rows_that_are_hot_count_among_those_that_are_wanted)
+{
+    enum { ROWS = 12 * LOAD_PAGE_ROWS_MAX, PART = 4 * LOAD_PAGE_ROWS_MAX };
+    struct fix fix;
+    char from[16];
+    fix_init(&fix);
+    engine_fill(&fix, "h", ROWS);
+    snprintf(from, sizeof from, "%05d", PART); /* the second third is known */
+    want_rows(&fix, 1, from, false, PART);
+    load_on_and_on(&fix);
+    struct tree *tree = &data_group(&fix, "h")->tree;
+    uint64_t known = tree_live(tree);
+    want_rows(&fix, 0, NULL, false, 2 * PART); /* ends where the known ones end */
+    load_on_and_on(&fix);
+    ASSERT_TRUE(tree_live(tree) <= known + PART + LOAD_PAGE_ROWS_MAX);
+    want_rows(&fix, 0, "00000", false, UINT64_MAX);
+    load_on_and_on(&fix);
+    ASSERT_EQ(fix.ready[0], 1); /* nothing is cold there: it was not started */
+    want_rows(&fix, 2, NULL, true, UINT64_MAX);
+    load_on_and_on(&fix);
+    ASSERT_TRUE(tree_complete(tree));
+    ASSERT_EQ(tree_live(tree), ROWS);
+    fix_done(&fix);
+}
+
+TEST(a_waiter_that_leaves_ends_what_would_follow_its_page)
+{
+    struct fix fix;
+    fix_init(&fix);
+    engine_fill(&fix, "h", LOAD_BULK_ROWS_MAX + LOAD_PAGE_ROWS_MAX);
+    want_rows(&fix, 0, NULL, false, UINT64_MAX);
+    release(&fix, 0);
+    load_on_and_on(&fix);
+    ASSERT_EQ(tree_live(&data_group(&fix, "h")->tree), LOAD_BULK_ROWS_MAX);
+    fix_done(&fix);
+}
+
 TEST(a_bulk_load_brings_many_pages_at_once)
 {
     struct fix fix;
     fix_init(&fix);
     engine_fill(&fix, "h", LOAD_PAGE_ROWS_MAX * 3);
-    struct load_want want = {.kind = LOAD_PAGE, .slot = fix.data, .key = text("h"), .bulk = true};
+    struct load_want want = {
+        .kind = LOAD_PAGE, .slot = fix.data, .key = text("h"), .row_count = LOAD_BULK_ROWS_MAX};
     load_start(&fix.loads, &want, 0, &fix.waiter[0]);
     load_all(&fix);
     ASSERT_TRUE(tree_complete(&data_group(&fix, "h")->tree));
@@ -734,7 +815,7 @@ TEST(a_held_page_pins_only_what_it_brought)
     struct load_want want = {.kind = LOAD_PAGE,
                              .slot = fix.data,
                              .key = text("h"),
-                             .bulk = true,
+                             .row_count = LOAD_BULK_ROWS_MAX,
                              .has_from = true,
                              .from = text("00255")};
     load_start(&fix.loads, &want, 0, &fix.waiter[1]);
@@ -758,9 +839,9 @@ TEST(over_the_limit_everybody_but_the_oldest_gives_back)
     want_meta(&fix, 0, "a");
     load_all(&fix);
     loads_pin_limit(&fix.loads, fix.loads.pinned_bytes);
-    ASSERT_EQ(fix.loads.wounded_count, 0);
+    ASSERT_EQ(fix.loads.preempted_count, 0);
     loads_pin_limit(&fix.loads, 1);
-    ASSERT_EQ(fix.loads.wounded_count, 1);
+    ASSERT_EQ(fix.loads.preempted_count, 1);
     evict_all(&fix, 0);
     ASSERT_TRUE(meta_row(&fix, "a") != NULL);
     ASSERT_TRUE(!meta_row(&fix, "b"));

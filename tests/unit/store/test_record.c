@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "store/record.h"
 
 #include "base/codec.h"
@@ -233,6 +234,54 @@ TEST(a_full_writer_refuses_and_changes_nothing)
     record_writer_done(&writer);
     record_writer_init(&writer, 3);
     ASSERT_FALSE(record_commit_begin(&writer));
+    record_writer_done(&writer);
+}
+
+/* Puts rows until there is no room. */
+static void fill(struct record_writer *writer)
+{
+    uint8_t value[64] = {0};
+    size_t len = sizeof value;
+    while (len > 0)
+        if (!put(writer, BYTES("rows"), none, bytes_of(value, len)))
+            len--;
+}
+
+TEST(a_counter_that_was_promised_has_room_in_a_full_commit)
+{
+    struct record_writer writer;
+    struct record_reader reader;
+    struct record record;
+    struct err err = {0};
+
+    record_writer_init(&writer, 1000);
+    ASSERT_TRUE(record_commit_begin(&writer));
+    ASSERT_TRUE(record_counter_promise(&writer, BYTES("keys")));
+    struct record_place place = record_place(&writer);
+    ASSERT_TRUE(record_counter_promise(&writer, BYTES("taken back")));
+    fill(&writer);
+    record_cut(&writer, place);
+    ASSERT_TRUE(record_counter_promise(&writer, BYTES("expires")));
+    ASSERT_TRUE(record_counter_promise(&writer, BYTES("never added")));
+    fill(&writer);
+    ASSERT_FALSE(record_counter_promise(&writer, BYTES("one too many")));
+    record_counter_add(&writer, 7, BYTES("keys"), INT64_MIN);
+    record_counter_add(&writer, 7, BYTES("expires"), INT64_MAX);
+    record_commit_end(&writer);
+    ASSERT_TRUE(writer.body.len <= 1000);
+
+    record_reader_init(&reader, buf_bytes(&writer.body));
+    ASSERT_OK(record_next_commit(&reader, &err), &err);
+    enum rc rc = record_next(&reader, &record, &err);
+    while (rc == RC_OK && record.kind == RECORD_PUT)
+        rc = record_next(&reader, &record, &err);
+    ASSERT_OK(rc, &err);
+    ASSERT_BYTES(record.group, BYTES("keys"));
+    ASSERT_TRUE(record.delta == INT64_MIN);
+    ASSERT_OK(record_next(&reader, &record, &err), &err);
+    ASSERT_BYTES(record.group, BYTES("expires"));
+    ASSERT_TRUE(record.delta == INT64_MAX);
+    ASSERT_RC(record_next(&reader, &record, &err), RC_NOT_FOUND);
     record_writer_done(&writer);
 }
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "store/recover.h"
 
 #include <stdio.h>
@@ -264,6 +265,116 @@ TEST(a_flipped_byte_in_the_last_segment_is_refused_or_cuts_its_last_turn)
     journal_fix_done(&fix);
 }
 
+static void record_remove(struct journal_fix *fix)
+{
+    struct err err = {0};
+    ASSERT_OK(files_remove(file_sim_files(fix->sim), "data/journal/synced", &err), &err);
+}
+
+TEST(the_last_segment_cut_below_what_was_synced_is_damage)
+{
+    struct journal_fix fix;
+    struct buf bytes;
+    struct err err = {0};
+
+    fix_three(&fix);
+    journal_fix_read(&fix, 3, &bytes);
+    for (size_t len = 0; len < bytes.len; len++) {
+        journal_fix_replace(&fix, 3, bytes_of(bytes.ptr, len));
+        expect_refused(&fix, RC_CORRUPT, "terrace repair data");
+    }
+    journal_fix_replace(&fix, 3, buf_bytes(&bytes));
+    ASSERT_OK(journal_fix_recover(&fix, 0, false, NULL, &err), &err);
+    ASSERT_EQ(fix.recovered_count, 6);
+    buf_done(&bytes);
+    journal_fix_done(&fix);
+}
+
+TEST(a_changed_byte_below_what_was_synced_is_damage)
+{
+    struct journal_fix fix;
+    struct buf bytes;
+    struct err err = {0};
+
+    fix_three(&fix);
+    journal_fix_read(&fix, 3, &bytes);
+    flip(&fix, 3, bytes.len - 1);
+    expect_refused(&fix, RC_CORRUPT, "were on disk");
+    ASSERT_OK(journal_fix_recover(&fix, 0, true, NULL, &err), &err);
+    ASSERT_EQ(fix.recovered_count, 5);
+    ASSERT_FALSE(journal_fix_exists(&fix, "data/journal/synced"));
+    ASSERT_OK(journal_fix_recover(&fix, 0, false, NULL, &err), &err);
+    buf_done(&bytes);
+    journal_fix_done(&fix);
+}
+
+TEST(a_torn_tail_above_what_was_synced_is_cut_and_kept_in_lost)
+{
+    struct journal_fix fix;
+    struct buf bytes;
+    struct err err = {0};
+    char lost[64];
+
+    journal_fix_init(&fix);
+    journal_fix_open(&fix);
+    ASSERT_OK(journal_fix_write(&fix, 100, &err), &err);
+    journal_fix_drain(&fix);
+    ASSERT_OK(journal_fix_write(&fix, 100, &err), &err);
+    journal_fix_crash(&fix, JOURNAL_FIX_PROCESS_END, 0);
+    journal_fix_read(&fix, 1, &bytes);
+    flip(&fix, 1, bytes.len - 1);
+    ASSERT_OK(journal_fix_recover(&fix, 0, false, NULL, &err), &err);
+    ASSERT_EQ(fix.recovered_count, 1);
+    snprintf(lost, sizeof lost, "data/lost/0000000000000001.seg.at-%zu",
+             bytes.len - FRAME_HEADER_BYTES - 100);
+    ASSERT_TRUE(journal_fix_exists(&fix, lost));
+    buf_done(&bytes);
+    journal_fix_done(&fix);
+}
+
+TEST(a_segment_that_was_synced_and_is_missing_is_damage)
+{
+    struct journal_fix fix;
+    struct err err = {0};
+
+    fix_three(&fix);
+    ASSERT_OK(files_remove(file_sim_files(fix.sim), "data/journal/0000000000000004.seg", &err),
+              &err);
+    ASSERT_OK(files_remove(file_sim_files(fix.sim), "data/journal/0000000000000003.seg", &err),
+              &err);
+    expect_refused(&fix, RC_CORRUPT, "0003.seg\" is missing");
+    ASSERT_OK(journal_fix_recover(&fix, 0, true, NULL, &err), &err);
+    ASSERT_OK(journal_fix_recover(&fix, 0, false, NULL, &err), &err);
+    ASSERT_EQ(fix.recovered_count, 4);
+    journal_fix_done(&fix);
+}
+
+TEST(a_record_that_is_torn_or_of_another_store_says_nothing)
+{
+    struct journal_fix fix;
+    struct buf bytes;
+    struct err err = {0};
+    struct buf record;
+
+    fix_three(&fix);
+    buf_init(&record, SIZE_MAX);
+    ASSERT_OK(files_read_all(file_sim_files(fix.sim), "data/journal/synced", &record, &err), &err);
+    journal_fix_read(&fix, 3, &bytes);
+    for (size_t at = 0; at < record.len; at++) {
+        record.ptr[at] ^= 1;
+        ASSERT_OK(
+            files_replace(file_sim_files(fix.sim), "data/journal/synced", buf_bytes(&record), &err),
+            &err);
+        record.ptr[at] ^= 1;
+        journal_fix_replace(&fix, 3, bytes_of(bytes.ptr, bytes.len - 1));
+        ASSERT_OK(journal_fix_recover(&fix, 0, false, NULL, &err), &err);
+        ASSERT_EQ(fix.recovered_count, 5);
+    }
+    buf_done(&record);
+    buf_done(&bytes);
+    journal_fix_done(&fix);
+}
+
 TEST(the_last_segment_cut_anywhere_keeps_the_turns_before)
 {
     struct journal_fix fix;
@@ -271,6 +382,7 @@ TEST(the_last_segment_cut_anywhere_keeps_the_turns_before)
     struct err err = {0};
 
     fix_three(&fix);
+    record_remove(&fix); /* nobody knows what was synced but the frames */
     journal_fix_read(&fix, 3, &bytes);
     for (size_t len = 0; len < bytes.len; len++) {
         journal_fix_replace(&fix, 3, bytes_of(bytes.ptr, len));

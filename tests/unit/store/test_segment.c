@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "store/segment.h"
 
 #include "base/codec.h"

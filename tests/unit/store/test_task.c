@@ -1,5 +1,6 @@
-/* How tasks run, over a store without threads, where a test decides what happens when, and over
- * RocksDB with all of them. */
+// SPDX-License-Identifier: Apache-2.0
+/* test_task.c - how tasks run, over a store without threads, where a test decides what happens
+ * when, and over RocksDB with all of them. */
 #include "store/task.h"
 
 #include <stdatomic.h>
@@ -250,6 +251,38 @@ TEST(a_failed_write_reaches_a_task_that_was_woken_within_the_turn)
     task_fix_done(&fix);
 }
 
+static bool ready_again(void *arg, bool room)
+{
+    struct task_fix *fix = arg;
+    (void)room;
+    tasks_run_ready(fix->tasks);
+    return false;
+}
+
+TEST(a_failed_write_reaches_a_task_that_waits_for_room_since_the_turn)
+{
+    struct task_fix fix;
+    struct work wait = {.value_bytes = 60000}, waker = {.other = &wait}, get = {0};
+    task_fix_init_with(&fix, 64 * 1024, DURABILITY_EVERYSEC);
+    tasks_free(fix.tasks);
+    fix.tasks = tasks_new(&(struct tasks_options){.store = fix.store,
+                                                  .clock = &fix.clock,
+                                                  .durability = DURABILITY_EVERYSEC,
+                                                  .clients = ready_again,
+                                                  .clients_arg = &fix});
+    fail_write(&fix);
+    work_start(&fix, &wait, TASK_WRITES, work_put_wait_event, "a");
+    work_start(&fix, &waker, 0, work_wake_other, "");
+    tasks_turn(fix.tasks);
+    ASSERT_EQ(wait.run_count, 1);
+    ASSERT_EQ(wait.done_count, 1);
+    ASSERT_RC(wait.rc, RC_IO);
+    work_start(&fix, &get, 0, work_get, "a");
+    tasks_turn(fix.tasks);
+    ASSERT_RC(get.rc, RC_NOT_FOUND);
+    task_fix_done(&fix);
+}
+
 /* ---- durability ---- */
 
 TEST(with_durability_always_a_task_is_done_when_its_turn_is_on_disk)
@@ -360,6 +393,69 @@ TEST(jobs_run_even_when_the_clock_stands_still)
     ASSERT_FALSE(tasks_turn(fix.tasks));
     ASSERT_EQ(fix.log_count, COUNT);
     task_fix_done(&fix);
+}
+
+enum { WALK_ROWS = 40000 };
+
+/* Reads all rows of the group, and changes each: what was read is read again when it begins again.
+ */
+static enum rc work_walk(struct work *work, struct store *store, struct err *err)
+{
+    CLEANUP(store_walk_done) struct store_walk walk;
+    struct store_group group = {work->fix->data, BYTES("g")};
+    struct bytes suffix, value;
+    enum rc rc = RC_OK;
+    store_walk_init(&walk, store, group, work->number == 1);
+    walk.row_count = work->value_bytes;
+    for (work->lsn = 0; rc == RC_OK; work->lsn++) {
+        rc = store_walk_next(&walk, &suffix, &value, err);
+        if (rc == RC_OK && work->number == 2)
+            rc = store_delete(store, group, suffix, err);
+    }
+    return rc == RC_NOT_FOUND ? RC_OK : rc;
+}
+
+static int walk_cold(struct task_fix *fix, struct work *work)
+{
+    task_fix_cool(fix);
+    work_start(fix, work, 0, work_walk, "");
+    while (work->done_count == 0) {
+        task_fix_load(fix);
+        tasks_turn(fix->tasks);
+    }
+    ASSERT_RC(work->rc, RC_OK);
+    ASSERT_EQ(work->lsn, WALK_ROWS + 1);
+    return work->run_count;
+}
+
+TEST(a_walk_over_cold_rows_begins_again_a_few_times_however_long_it_is)
+{
+    static const size_t memory[] = {64 << 20, 1 << 20};
+    for (size_t i = 0; i < ARRAY_LEN(memory); i++) {
+        struct task_fix fix;
+        task_fix_init_with(&fix, 64 << 20, DURABILITY_NO);
+        store_begin(fix.store, 0);
+        for (int row = 0; row < WALK_ROWS; row++) {
+            char suffix[16];
+            int len = snprintf(suffix, sizeof suffix, "%08d", row);
+            struct store_group group = {fix.data, BYTES("g")};
+            ASSERT_OK(
+                store_put(fix.store, group, bytes_of(suffix, (size_t)len), BYTES("v"), &fix.err),
+                &fix.err);
+        }
+        store_commit(fix.store);
+        ASSERT_OK(store_write(fix.store, &fix.err), &fix.err);
+        store_hot_memory_set(fix.store, memory[i]);
+        int runs_max = memory[i] > 1 << 20 ? 6 : 9; /* by fours, by twos */
+        struct work forward = {.number = 0}, back = {.number = 1}, known = {.number = 0},
+                    change = {.number = 2};
+        known.value_bytes = WALK_ROWS;
+        ASSERT_LE(walk_cold(&fix, &forward), runs_max);
+        ASSERT_LE(walk_cold(&fix, &back), runs_max);
+        ASSERT_LE(walk_cold(&fix, &known), 3);
+        ASSERT_LE(walk_cold(&fix, &change), runs_max);
+        task_fix_done(&fix);
+    }
 }
 
 TEST(a_job_may_be_cold_and_stays_a_job)

@@ -1,5 +1,6 @@
-/* How tasks wait: for an event, an LSN, a mark, a time, a load, room; until a deadline or a cancel.
- */
+// SPDX-License-Identifier: Apache-2.0
+/* test_task_park.c - how tasks wait: for an event, an LSN, a mark, a time, a load, room; until a
+ * deadline or a cancel. */
 #include "store/task.h"
 
 #include <stdio.h>
@@ -443,6 +444,82 @@ TEST(a_writer_that_was_let_in_does_not_queue_again)
     fill_up(&fix);
     task_fix_load(&fix);
     tasks_turn(fix.tasks);
+    ASSERT_EQ(work.done_count, 1);
+    task_fix_done(&fix);
+}
+
+enum { MANY = 60 };
+
+/* One commit of many: a row of its own each, and the next one in a later turn. */
+static enum rc work_put_many(struct work *work, struct store *store, struct err *err)
+{
+    char key[16];
+    snprintf(key, sizeof key, "m%d", work->run_count);
+    work->key = key;
+    enum rc rc = work_put(work, store, err);
+    return rc != RC_OK || work->run_count == MANY ? rc : RC_WAIT;
+}
+
+static uint64_t dirty_bytes(const struct task_fix *fix)
+{
+    struct store_stats stats;
+    store_stats(fix->store, &stats);
+    return stats.dirty_bytes;
+}
+
+TEST(a_task_of_many_commits_finds_room_before_each)
+{
+    static const unsigned flags[] = {
+        TASK_WRITES, TASK_WRITES | TASK_DELETES, 0, TASK_JOB | TASK_WRITES, TASK_JOB | TASK_DELETES,
+        TASK_JOB};
+    enum { HOT_BYTES = 64 * 1024, VALUE_BYTES = 2000 };
+    for (size_t i = 0; i < ARRAY_LEN(flags); i++) {
+        struct task_fix fix;
+        struct work work = {.value_bytes = VALUE_BYTES};
+        uint64_t dirty_bytes_max = (uint64_t)HOT_BYTES / 10 * (flags[i] & TASK_DELETES ? 9 : 7);
+        task_fix_init_with(&fix, HOT_BYTES, DURABILITY_EVERYSEC);
+        work_start(&fix, &work, flags[i], work_put_many, NULL);
+        for (int turns = 0; work.done_count == 0; turns++) {
+            int ran = work.run_count;
+            bool room = store_room(fix.store) ||
+                        (flags[i] & TASK_DELETES && store_room_to_delete(fix.store));
+            bool more = tasks_turn(fix.tasks);
+            ASSERT_LT(dirty_bytes(&fix), dirty_bytes_max);
+            ASSERT_LE(work.run_count, ran + room);
+            if (work.run_count == ran) {
+                ASSERT_FALSE(more); /* nobody is kept busy */
+                make_room(&fix);
+            }
+            ASSERT_LT(turns, 3 * MANY);
+        }
+        ASSERT_RC(work.rc, RC_OK);
+        ASSERT_EQ(work.run_count, MANY);
+        task_fix_done(&fix);
+    }
+}
+
+/* Changes once and then only waits: for its third run it needs no room any more. */
+static enum rc work_put_wait_wait(struct work *work, struct store *store, struct err *err)
+{
+    if (work->run_count == 1) {
+        enum rc rc = work_put(work, store, err);
+        return rc == RC_OK ? RC_WAIT : rc;
+    }
+    return work->run_count < 5 ? RC_WAIT : RC_OK;
+}
+
+TEST(a_task_that_changed_nothing_keeps_its_place)
+{
+    struct task_fix fix;
+    struct work work = {0};
+    task_fix_init_with(&fix, 64 * 1024, DURABILITY_EVERYSEC);
+    work_start(&fix, &work, TASK_WRITES, work_put_wait_wait, "a");
+    tasks_turn(fix.tasks);
+    tasks_turn(fix.tasks);
+    ASSERT_EQ(work.run_count, 2);
+    fill_up(&fix);
+    for (int i = 0; i < 4; i++)
+        tasks_turn(fix.tasks);
     ASSERT_EQ(work.done_count, 1);
     task_fix_done(&fix);
 }

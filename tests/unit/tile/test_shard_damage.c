@@ -1,4 +1,6 @@
-/* LMDB shards with damage anywhere: never a signal, always an error or what was there. */
+// SPDX-License-Identifier: Apache-2.0
+/* test_shard_damage.c - LMDB shards with damage anywhere: never a signal, always an error or what
+ * was there. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <sys/mman.h>

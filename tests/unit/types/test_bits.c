@@ -1,4 +1,5 @@
-/* Strings as bits. */
+// SPDX-License-Identifier: Apache-2.0
+/* test_bits.c - strings as bits. */
 #include "types/bits.h"
 
 #include "base/mem.h"
@@ -23,7 +24,7 @@ struct call {
 
 static enum rc open_key(struct kv_fix *fix, const char *name, struct key *key)
 {
-    return key_write(fix->ns, bytes_of(name, strlen(name)), TYPE_STRING, key, &fix->err);
+    return key_write(&fix->run, bytes_of(name, strlen(name)), TYPE_STRING, key, &fix->err);
 }
 
 static enum rc value_body(struct kv_fix *fix, void *arg)
@@ -91,7 +92,10 @@ static enum rc combine_body(struct kv_fix *fix, void *arg)
         cold |= open_key(fix, names[i], &key[i]) == RC_COLD;
     if (cold)
         return RC_COLD;
-    enum rc rc = bits_combine(&fix->kv, call->op, key, call->count, &result, &fix->err);
+    uint64_t len;
+    enum rc rc = bits_combined_len(key, call->count, &len, &fix->err);
+    if (rc == RC_OK)
+        rc = bits_combine(&fix->run, call->op, key, call->count, 0, len, &result, &fix->err);
     if (rc != RC_OK)
         return rc;
     call->got = mem_realloc(call->got, result.len);

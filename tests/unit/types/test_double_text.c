@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "types/double_text.h"
 
 #include <math.h>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "types/hash.h"
 
 #include <stdio.h>
@@ -42,33 +43,34 @@ static void text_add(struct call *call, struct bytes bytes)
 static enum rc run_set(struct kv_fix *fix, void *arg)
 {
     struct call *call = arg;
-    return hash_set(fix->ns, call->name, call->arg, call->arg_count / 2, &call->changed_count,
+    return hash_set(&fix->run, call->name, call->arg, call->arg_count / 2, &call->changed_count,
                     &fix->err);
 }
 
 static enum rc run_set_new(struct kv_fix *fix, void *arg)
 {
     struct call *call = arg;
-    return hash_set_new(fix->ns, call->name, call->arg[0], call->arg[1], &call->changed, &fix->err);
+    return hash_set_new(&fix->run, call->name, call->arg[0], call->arg[1], &call->changed,
+                        &fix->err);
 }
 
 static enum rc run_delete(struct kv_fix *fix, void *arg)
 {
     struct call *call = arg;
-    return hash_delete(fix->ns, call->name, call->arg, call->arg_count, &call->changed_count,
+    return hash_delete(&fix->run, call->name, call->arg, call->arg_count, &call->changed_count,
                        &fix->err);
 }
 
 static enum rc run_incr(struct kv_fix *fix, void *arg)
 {
     struct call *call = arg;
-    return hash_incr(fix->ns, call->name, call->arg[0], call->delta, &call->number, &fix->err);
+    return hash_incr(&fix->run, call->name, call->arg[0], call->delta, &call->number, &fix->err);
 }
 
 static enum rc run_incr_float(struct kv_fix *fix, void *arg)
 {
     struct call *call = arg;
-    return hash_incr_float(fix->ns, call->name, call->arg[0], call->delta_float, call->text,
+    return hash_incr_float(&fix->run, call->name, call->arg[0], call->delta_float, call->text,
                            &call->text_len, &fix->err);
 }
 
@@ -81,7 +83,7 @@ static enum rc run_all(struct kv_fix *fix, void *arg)
     struct key key;
     uint64_t count = 0;
     call->text_len = 0;
-    enum rc rc = key_read(fix->ns, call->name, TYPE_HASH, &key, &fix->err);
+    enum rc rc = key_read(&fix->run, call->name, TYPE_HASH, &key, &fix->err);
     if (rc != RC_OK)
         return rc;
     if (!key.exists) {
@@ -109,7 +111,7 @@ static enum rc run_get(struct kv_fix *fix, void *arg)
     struct call *call = arg;
     struct bytes value;
     call->text_len = 0;
-    enum rc rc = hash_get(fix->ns, call->name, call->arg[0], &value, &fix->err);
+    enum rc rc = hash_get(&fix->run, call->name, call->arg[0], &value, &fix->err);
     if (rc == RC_OK)
         text_add(call, value);
     return rc;
@@ -121,7 +123,7 @@ static enum rc run_encoding(struct kv_fix *fix, void *arg)
     struct key key;
     const char *name;
     call->text_len = 0;
-    enum rc rc = key_read(fix->ns, call->name, TYPE_HASH, &key, &fix->err);
+    enum rc rc = key_read(&fix->run, call->name, TYPE_HASH, &key, &fix->err);
     if (rc == RC_OK)
         rc = hash_encoding(&key, &name, &fix->err);
     if (rc == RC_OK)
@@ -133,10 +135,10 @@ static enum rc run_expire(struct kv_fix *fix, void *arg)
 {
     struct call *call = arg;
     struct key key;
-    enum rc rc = key_write(fix->ns, call->name, TYPE_HASH, &key, &fix->err);
+    enum rc rc = key_write(&fix->run, call->name, TYPE_HASH, &key, &fix->err);
     if (rc != RC_OK)
         return rc;
-    key.meta.expire_ms = fix->kv.now_ms + (uint64_t)call->delta;
+    key.meta.expire_ms = fix->run.now_ms + (uint64_t)call->delta;
     return key_save(&key, BYTES(""), &fix->err);
 }
 
@@ -144,7 +146,7 @@ static enum rc run_string(struct kv_fix *fix, void *arg)
 {
     struct call *call = arg;
     struct key key;
-    enum rc rc = key_write(fix->ns, call->name, KEY_ANY, &key, &fix->err);
+    enum rc rc = key_write(&fix->run, call->name, KEY_ANY, &key, &fix->err);
     if (rc == RC_OK)
         rc = key_replace(&key, TYPE_STRING, &fix->err);
     if (rc == RC_OK)
@@ -382,7 +384,7 @@ TEST(rows_lie_in_the_engine_as_they_are_drawn)
     kv_fix_freeze_out(&fix);
     set(&fix, "field2 x"); /* loads the meta row */
     store_begin(fix.store, 0);
-    ASSERT_OK(key_read(fix.ns, BYTES("h"), TYPE_HASH, &key, &fix.err), &fix.err);
+    ASSERT_OK(key_read(kv_fix_now(&fix), BYTES("h"), TYPE_HASH, &key, &fix.err), &fix.err);
     store_undo(fix.store);
 
     buf_init(&key_bytes, 1024);

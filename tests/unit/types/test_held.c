@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "types/held.h"
 
 #include <stdio.h>
@@ -35,14 +36,14 @@ static enum rc run_sadd(struct kv_fix *fix, void *arg)
     struct kv_run *call = arg;
     struct bytes word[WORDS_MAX];
     size_t count = kv_fix_words(call->words, word, WORDS_MAX);
-    return set_add(fix->ns, call->key, word, count, NULL, &fix->err);
+    return set_add(&fix->run, call->key, word, count, NULL, &fix->err);
 }
 
 static enum rc run_hset(struct kv_fix *fix, void *arg)
 {
     struct kv_run *call = arg;
     struct bytes pair[2] = {text(call->words), text(call->words)};
-    return hash_set(fix->ns, call->key, pair, 1, NULL, &fix->err);
+    return hash_set(&fix->run, call->key, pair, 1, NULL, &fix->err);
 }
 
 static enum rc run_zadd(struct kv_fix *fix, void *arg)
@@ -52,7 +53,7 @@ static enum rc run_zadd(struct kv_fix *fix, void *arg)
     struct zset_change change;
     struct key key;
     size_t count = kv_fix_words(call->words, word, WORDS_MAX);
-    enum rc rc = key_write(fix->ns, call->key, TYPE_ZSET, &key, &fix->err);
+    enum rc rc = key_write(&fix->run, call->key, TYPE_ZSET, &key, &fix->err);
     if (rc == RC_OK && !key.exists)
         rc = key_create(&key, TYPE_ZSET, &fix->err);
     for (size_t i = 0; rc == RC_OK && i < count; i++)
@@ -66,7 +67,7 @@ static enum rc run_zrem(struct kv_fix *fix, void *arg)
     struct bytes word[WORDS_MAX];
     struct key key;
     size_t count = kv_fix_words(call->words, word, WORDS_MAX);
-    enum rc rc = key_write(fix->ns, call->key, TYPE_ZSET, &key, &fix->err);
+    enum rc rc = key_write(&fix->run, call->key, TYPE_ZSET, &key, &fix->err);
     if (rc != RC_OK || !key.exists)
         return rc;
     uint64_t before = key.meta.count;
@@ -81,7 +82,7 @@ static enum rc run_string(struct kv_fix *fix, void *arg)
 {
     struct kv_run *call = arg;
     struct key key;
-    enum rc rc = key_write(fix->ns, call->key, KEY_ANY, &key, &fix->err);
+    enum rc rc = key_write(&fix->run, call->key, KEY_ANY, &key, &fix->err);
     return rc == RC_OK ? string_set(&key, text(call->words), 0, &fix->err) : rc;
 }
 
@@ -90,7 +91,7 @@ static enum rc run_expire(struct kv_fix *fix, void *arg)
 {
     struct kv_run *call = arg;
     struct key key;
-    enum rc rc = key_write(fix->ns, call->key, KEY_ANY, &key, &fix->err);
+    enum rc rc = key_write(&fix->run, call->key, KEY_ANY, &key, &fix->err);
     if (rc != RC_OK || !key.exists)
         return rc;
     key.meta.expire_ms = call->count;
@@ -153,8 +154,7 @@ static int64_t stored_count(struct kv_fix *fix, const char *key)
 static int64_t seen_count(struct kv_fix *fix, const char *key)
 {
     struct key found;
-    kv_begin(&fix->kv, clock_unix_ms(&fix->clock));
-    ASSERT_OK(key_write(fix->ns, text(key), KEY_ANY, &found, &fix->err), &fix->err);
+    ASSERT_OK(key_write(kv_fix_now(fix), text(key), KEY_ANY, &found, &fix->err), &fix->err);
     return found.exists ? (int64_t)found.meta.count : -1;
 }
 
@@ -163,9 +163,10 @@ static void list_expect(struct kv_fix *fix, const char *key, const char *element
 {
     struct kv_run_text found = {.key = key};
     struct key at;
+    (void)kv_fix_now(fix);
     ASSERT_OK(kv_run_text(fix, &found), &fix->err);
     ASSERT_STR(found.text, elements);
-    ASSERT_OK(key_write(fix->ns, text(key), TYPE_LIST, &at, &fix->err), &fix->err);
+    ASSERT_OK(key_write(&fix->run, text(key), TYPE_LIST, &at, &fix->err), &fix->err);
     if (at.exists)
         ASSERT_EQ(store_group_state(fix->store, key_rows(&at)).row_count, at.meta.count);
     else
@@ -239,7 +240,7 @@ TEST(after_a_settle_no_command_may_hold)
     held_settle(&fix.kv);
     store_begin(fix.store, 0); /* a task: nobody says held_begin() */
     ASSERT_OK(kv_run_push(&fix, &call), &fix.err);
-    ASSERT_OK(store_commit(fix.store, &fix.err), &fix.err);
+    store_commit(fix.store);
     ASSERT_FALSE(fix.kv.held.row.is);
     ASSERT_EQ(stored_count(&fix, "k"), 2);
     kv_run_end(&fix);
@@ -283,7 +284,7 @@ TEST(reads_see_what_is_held)
     expire(&fix, LAST, "k", clock_unix_ms(&fix.clock) + 1000);
     push(&fix, MORE, "k", "b c");
     ASSERT_EQ(stored_count(&fix, "k"), 1);
-    ASSERT_OK(list_read(fix.ns, BYTES("k"), &list, &fix.err), &fix.err);
+    ASSERT_OK(list_read(kv_fix_now(&fix), BYTES("k"), &list, &fix.err), &fix.err);
     ASSERT_EQ(list_count(&list), 3);
     ASSERT_EQ(list.key.meta.expire_ms, clock_unix_ms(&fix.clock) + 1000);
     ASSERT_TRUE(list.key.stored);
@@ -419,11 +420,11 @@ TEST(a_new_deadline_is_written_at_once)
     kv_fix_done(&fix);
 }
 
-static enum rc found_nothing(void *arg, struct key *key, bool whole, struct err *err)
+static enum rc found_nothing(void *arg, struct key *key, enum land_need need, struct err *err)
 {
     (void)arg;
     (void)key;
-    (void)whole;
+    (void)need;
     (void)err;
     return RC_OK;
 }
@@ -530,10 +531,9 @@ TEST(a_held_key_may_be_swept_when_it_is_settled)
     push(&fix, MORE, "k", "b");
     clock_advance_ms(&fix.clock, 10);
     held_settle(&fix.kv);
-    kv_begin(&fix.kv, clock_unix_ms(&fix.clock));
     store_begin(fix.store, 0);
-    ASSERT_OK(key_sweep(fix.ns, BYTES("k"), at_ms, &fix.err), &fix.err);
-    ASSERT_OK(store_commit(fix.store, &fix.err), &fix.err);
+    ASSERT_OK(key_sweep(kv_fix_now(&fix), BYTES("k"), at_ms, &fix.err), &fix.err);
+    store_commit(fix.store);
     kv_run_end(&fix);
     ASSERT_EQ(ns_key_count(fix.ns), 0);
     list_expect_always(&fix, "k", "");
@@ -552,12 +552,12 @@ TEST(a_list_whose_elements_move_in_a_run_is_found_where_they_are)
     begin(&fix);
     push(&fix, LAST, "k", many);
     kv_run_end(&fix);
-    ASSERT_OK(key_write(fix.ns, BYTES("k"), TYPE_LIST, &before, &fix.err), &fix.err);
+    ASSERT_OK(key_write(kv_fix_now(&fix), BYTES("k"), TYPE_LIST, &before, &fix.err), &fix.err);
     push(&fix, MORE, "k", "b");
     pop(&fix, MORE, "k", before.meta.count - 1); /* what stays gets a new group */
     ASSERT_TRUE(fix.kv.held.row.is);
     push(&fix, MORE, "k", "c");
-    ASSERT_OK(key_write(fix.ns, BYTES("k"), TYPE_LIST, &after, &fix.err), &fix.err);
+    ASSERT_OK(key_write(kv_fix_now(&fix), BYTES("k"), TYPE_LIST, &after, &fix.err), &fix.err);
     ASSERT_FALSE(memcmp(before.meta.id, after.meta.id, KEY_ID_BYTES) == 0);
     kv_run_end(&fix);
     list_expect_always(&fix, "k", "x b c");
@@ -775,11 +775,11 @@ TEST(a_refused_turn_refuses_every_change_until_it_ends)
     ASSERT_STR(fix.err.text, "no memory, as a test");
     struct key key;
     store_begin(fix.store, STORE_DELETES);
-    ASSERT_OK(key_write(fix.ns, BYTES("k"), KEY_ANY, &key, &fix.err), &fix.err);
+    ASSERT_OK(key_write(kv_fix_now(&fix), BYTES("k"), KEY_ANY, &key, &fix.err), &fix.err);
     ASSERT_RC(key_remove(&key, &fix.err), RC_NOMEM);
     store_undo(fix.store);
     store_begin(fix.store, 0); /* an empty commit is none */
-    ASSERT_OK(store_commit(fix.store, &fix.err), &fix.err);
+    store_commit(fix.store);
     (void)store_room(fix.store); /* it writes a turn of its own where there is none */
     fix.err.text[0] = 0;
     ASSERT_RC(store_write(fix.store, &fix.err), RC_NOMEM);

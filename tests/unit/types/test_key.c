@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "types/key.h"
 
 #include <stdio.h>
@@ -26,9 +27,10 @@ static enum rc pair_find(struct kv_fix *fix, const struct pair_call *call, struc
                          struct key *to)
 {
     struct ns *to_ns = call->to_ns ? call->to_ns : fix->ns;
-    enum rc rc = key_write(fix->ns, text(call->from), KEY_ANY, from, &fix->err);
+    fix->other = run_with(&fix->run, to_ns, 0);
+    enum rc rc = key_write(&fix->run, text(call->from), KEY_ANY, from, &fix->err);
     if (rc == RC_OK)
-        rc = key_write(to_ns, text(call->to), KEY_ANY, to, &fix->err);
+        rc = key_write(&fix->other, text(call->to), KEY_ANY, to, &fix->err);
     return rc;
 }
 
@@ -48,7 +50,7 @@ static void rename_key(struct kv_fix *fix, const char *from, const char *to)
     ASSERT_OK(kv_fix_run(fix, run_rename, &call), &fix->err);
 }
 
-static enum rc run_copy(struct kv_fix *fix, void *arg)
+static enum rc run_copying(struct kv_fix *fix, void *arg)
 {
     struct pair_call *call = arg;
     struct key from, to;
@@ -59,19 +61,19 @@ static enum rc run_copy(struct kv_fix *fix, void *arg)
 static void copy_key(struct kv_fix *fix, const char *from, const char *to)
 {
     struct pair_call call = {.from = from, .to = to};
-    ASSERT_OK(kv_fix_run(fix, run_copy, &call), &fix->err);
+    ASSERT_OK(kv_fix_run(fix, run_copying, &call), &fix->err);
 }
 
 static enum rc run_flush(struct kv_fix *fix, void *arg)
 {
     (void)arg;
-    return ns_flush(fix->ns, &fix->err);
+    return ns_flush(&fix->run, &fix->err);
 }
 
 static enum rc run_hash_delete(struct kv_fix *fix, void *arg)
 {
     struct bytes field = text(arg);
-    return hash_delete(fix->ns, BYTES("h"), &field, 1, NULL, &fix->err);
+    return hash_delete(&fix->run, BYTES("h"), &field, 1, NULL, &fix->err);
 }
 
 static uint64_t now_ms(struct kv_fix *fix)
@@ -112,9 +114,9 @@ TEST(a_key_of_another_type_is_refused)
     kv_fix_init(&fix);
     kv_put(&fix, "s", "1", 0);
     store_begin(fix.store, 0);
-    ASSERT_RC(key_read(fix.ns, BYTES("s"), TYPE_HASH, &key, &fix.err), RC_WRONGTYPE);
-    ASSERT_OK(key_read(fix.ns, BYTES("s"), TYPE_STRING, &key, &fix.err), &fix.err);
-    ASSERT_OK(key_read(fix.ns, BYTES("s"), KEY_ANY, &key, &fix.err), &fix.err);
+    ASSERT_RC(key_read(kv_fix_now(&fix), BYTES("s"), TYPE_HASH, &key, &fix.err), RC_WRONGTYPE);
+    ASSERT_OK(key_read(kv_fix_now(&fix), BYTES("s"), TYPE_STRING, &key, &fix.err), &fix.err);
+    ASSERT_OK(key_read(kv_fix_now(&fix), BYTES("s"), KEY_ANY, &key, &fix.err), &fix.err);
     store_undo(fix.store);
     kv_fix_done(&fix);
 }
@@ -126,8 +128,9 @@ TEST(a_name_over_the_limit_is_an_error)
     static char name[KEY_BYTES_MAX + 1];
     kv_fix_init(&fix);
     store_begin(fix.store, 0);
-    ASSERT_RC(key_write(fix.ns, bytes_of(name, sizeof name), KEY_ANY, &key, &fix.err), RC_INVALID);
-    ASSERT_OK(key_write(fix.ns, bytes_of(name, sizeof name - 1), KEY_ANY, &key, &fix.err),
+    ASSERT_RC(key_write(kv_fix_now(&fix), bytes_of(name, sizeof name), KEY_ANY, &key, &fix.err),
+              RC_INVALID);
+    ASSERT_OK(key_write(kv_fix_now(&fix), bytes_of(name, sizeof name - 1), KEY_ANY, &key, &fix.err),
               &fix.err);
     store_undo(fix.store);
     kv_fix_done(&fix);
@@ -138,11 +141,11 @@ TEST(reads_are_counted_as_hits_and_misses)
     struct kv_fix fix;
     kv_fix_init(&fix);
     kv_put(&fix, "a", "1", 0);
-    ASSERT_EQ(fix.kv.hit_count + fix.kv.miss_count, 0);
+    ASSERT_EQ(fix.kv.counts.hit_count + fix.kv.counts.miss_count, 0);
     ASSERT_TRUE(kv_has(&fix, "a"));
     ASSERT_FALSE(kv_has(&fix, "b"));
-    ASSERT_EQ(fix.kv.hit_count, 1);
-    ASSERT_EQ(fix.kv.miss_count, 1);
+    ASSERT_EQ(fix.kv.counts.hit_count, 1);
+    ASSERT_EQ(fix.kv.counts.miss_count, 1);
     kv_fix_done(&fix);
 }
 
@@ -191,7 +194,7 @@ TEST(a_key_made_over_a_dead_one_buries_it_first)
     ASSERT_EQ(kv_deadline(&fix, "h"), 0);
     ASSERT_EQ(ns_key_count(fix.ns), 1);
     ASSERT_EQ(ns_expire_count(fix.ns), 0);
-    ASSERT_EQ(fix.kv.expired_count, 1);
+    ASSERT_EQ(fix.kv.counts.expired_count, 1);
     kv_fix_done(&fix);
 }
 
@@ -232,11 +235,10 @@ TEST(removing_a_large_hash_writes_a_few_bytes)
     kv_fix_init(&fix);
     hash_fill(&fix, "h", 2000);
     store_begin(fix.store, 0);
-    kv_begin(&fix.kv, now_ms(&fix));
-    ASSERT_OK(key_write(fix.ns, BYTES("h"), KEY_ANY, &key, &fix.err), &fix.err);
+    ASSERT_OK(key_write(kv_fix_now(&fix), BYTES("h"), KEY_ANY, &key, &fix.err), &fix.err);
     ASSERT_OK(key_remove(&key, &fix.err), &fix.err);
     ASSERT_LT(store_turn_bytes(fix.store), 256);
-    ASSERT_OK(store_commit(fix.store, &fix.err), &fix.err);
+    store_commit(fix.store);
     ASSERT_OK(store_write(fix.store, &fix.err), &fix.err);
     kv_hash_expect(&fix, "h", "f00001", NULL);
     kv_fix_done(&fix);
@@ -421,7 +423,7 @@ TEST(a_copy_may_be_in_another_database_and_over_another_key)
     fix.ns = call.to_ns;
     kv_hash_put(&fix, "h", "old", "1");
     fix.ns = first;
-    ASSERT_OK(kv_fix_run(&fix, run_copy, &call), &fix.err);
+    ASSERT_OK(kv_fix_run(&fix, run_copying, &call), &fix.err);
     fix.ns = call.to_ns;
     kv_hash_expect(&fix, "h", "f00002", "f00002");
     kv_hash_expect(&fix, "h", "old", NULL);
@@ -432,7 +434,7 @@ TEST(a_copy_may_be_in_another_database_and_over_another_key)
 static enum rc run_put_long(struct kv_fix *fix, void *arg)
 {
     struct key key;
-    enum rc rc = key_write(fix->ns, BYTES("long"), KEY_ANY, &key, &fix->err);
+    enum rc rc = key_write(&fix->run, BYTES("long"), KEY_ANY, &key, &fix->err);
     return rc == RC_OK ? string_set(&key, *(struct bytes *)arg, 0, &fix->err) : rc;
 }
 
@@ -440,7 +442,7 @@ static enum rc run_check_long(struct kv_fix *fix, void *arg)
 {
     struct key key;
     struct bytes value;
-    enum rc rc = key_read(fix->ns, BYTES("copy"), TYPE_STRING, &key, &fix->err);
+    enum rc rc = key_read(&fix->run, BYTES("copy"), TYPE_STRING, &key, &fix->err);
     if (rc == RC_OK)
         rc = string_get(&key, &value, &fix->err);
     if (rc == RC_OK)

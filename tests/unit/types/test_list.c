@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "types/list.h"
 
 #include <stdio.h>
@@ -54,12 +55,12 @@ static enum rc run_set(struct list *list, struct op *op, struct err *err)
 
 static enum rc run_insert(struct list *list, struct op *op, struct err *err)
 {
-    return list_insert(list, op->element, op->before, op->word[0], err);
+    return list_insert(list, op->element, op->before, op->word[0], NULL, err);
 }
 
 static enum rc run_remove(struct list *list, struct op *op, struct err *err)
 {
-    return list_remove(list, op->end, op->count, op->element, &op->removed_count, err);
+    return list_remove(list, op->end, op->count, op->element, NULL, &op->removed_count, err);
 }
 
 static enum rc run_expire(struct list *list, struct op *op, struct err *err)
@@ -82,7 +83,7 @@ static enum rc op_body(struct kv_fix *fix, void *arg)
 {
     struct op *op = arg;
     struct list list;
-    enum rc rc = list_write(fix->ns, op->key, &list, &fix->err);
+    enum rc rc = list_write(&fix->run, op->key, &list, &fix->err);
     return rc == RC_OK ? op->run(&list, op, &fix->err) : rc;
 }
 
@@ -168,7 +169,7 @@ static enum rc walk_body(struct kv_fix *fix, void *arg)
     CLEANUP(list_walk_done) struct list_walk walk = {0};
     struct bytes element;
     look->text.len = 0;
-    enum rc rc = list_read(fix->ns, BYTES("k"), &look->list, &fix->err);
+    enum rc rc = list_read(&fix->run, BYTES("k"), &look->list, &fix->err);
     if (rc != RC_OK || !look->list.key.exists)
         return rc;
     rc = list_walk_init(&walk, &look->list, look->position, look->count, look->reverse, &fix->err);
@@ -231,7 +232,7 @@ static enum rc raw_body(struct kv_fix *fix, void *arg)
 {
     struct look *look = arg;
     struct bytes value;
-    enum rc rc = list_read(fix->ns, BYTES("k"), &look->list, &fix->err);
+    enum rc rc = list_read(&fix->run, BYTES("k"), &look->list, &fix->err);
     if (rc != RC_OK)
         return rc;
     struct store_group rows = key_rows(&look->list.key);
@@ -359,7 +360,7 @@ static enum rc get_body(struct kv_fix *fix, void *arg)
     struct list list;
     struct bytes element;
     char text[16];
-    enum rc rc = list_read(fix->ns, BYTES("k"), &list, &fix->err);
+    enum rc rc = list_read(&fix->run, BYTES("k"), &list, &fix->err);
     if (rc == RC_OK)
         rc = list_get(&list, position, &element, &fix->err);
     if (rc != RC_OK)
@@ -542,10 +543,10 @@ TEST(a_large_cut_of_a_cold_list_reads_only_what_it_keeps)
 
 /* ---- events ---- */
 
-static void note(void *arg, struct ns *ns, struct bytes key, enum kv_event kind, const char *event,
-                 bool exists)
+static void note(void *arg, const struct run *run, struct bytes key, enum kv_event kind,
+                 const char *event, bool exists)
 {
-    (void)ns;
+    (void)run;
     (void)kind;
     (void)exists;
     ASSERT_TRUE(buf_printf(arg, "%s:%.*s ", event, (int)key.len, (const char *)key.ptr));

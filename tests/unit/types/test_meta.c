@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "types/meta.h"
 #include "types/spaces.h"
 #include "test.h"

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "types/names.h"
 
 #include "support/kv_keys.h"
@@ -35,7 +36,8 @@ struct names_call {
 static enum rc run_swap(struct kv_fix *fix, void *arg)
 {
     struct names_call *call = arg;
-    enum rc rc = names_swap(kv_ns(&fix->kv, call->one), kv_ns(&fix->kv, call->other), &fix->err);
+    enum rc rc =
+        names_swap(&fix->run, kv_ns(&fix->kv, call->one), kv_ns(&fix->kv, call->other), &fix->err);
     return rc == RC_OK ? call->fail : rc;
 }
 
@@ -62,7 +64,8 @@ static enum rc name_add(struct kv_fix *fix, const char *name, uint64_t index)
 static enum rc run_drop(struct kv_fix *fix, void *arg)
 {
     struct names_call *call = arg;
-    enum rc rc = names_drop(kv_ns(&fix->kv, call->one), &fix->err);
+    struct run run = run_with(&fix->run, kv_ns(&fix->kv, call->one), 0);
+    enum rc rc = names_drop(&run, &fix->err);
     return rc == RC_OK ? call->fail : rc;
 }
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "types/rows.h"
 
 #include <stdio.h>
@@ -30,7 +31,7 @@ static enum rc run_add(struct kv_fix *fix, void *arg)
     for (uint64_t i = 0; i < call->count; i++) {
         char text[MEMBER_BYTES];
         struct bytes member = member_text(call->from + (int)i, text);
-        enum rc rc = set_add(fix->ns, BYTES("s"), &member, 1, NULL, &fix->err);
+        enum rc rc = set_add(&fix->run, BYTES("s"), &member, 1, NULL, &fix->err);
         if (rc != RC_OK)
             return rc;
     }
@@ -57,7 +58,7 @@ static enum rc run_pick(struct kv_fix *fix, void *arg)
     struct bytes suffix, value;
     memset(call->seen, 0, sizeof call->seen);
     call->picked = 0;
-    enum rc rc = key_read(fix->ns, BYTES("s"), TYPE_SET, &key, &fix->err);
+    enum rc rc = key_read(&fix->run, BYTES("s"), TYPE_SET, &key, &fix->err);
     if (rc == RC_OK)
         rc = rows_pick_init(&pick, &key, call->count, call->different, &fix->err);
     if (rc != RC_OK)
@@ -75,11 +76,14 @@ static enum rc run_pop(struct kv_fix *fix, void *arg)
 {
     struct call *call = arg;
     struct key key;
+    CLEANUP(rows_pick_done) struct rows_pick pick = {0};
     struct bytes member;
     memset(call->seen, 0, sizeof call->seen);
-    enum rc rc = key_write(fix->ns, BYTES("s"), TYPE_SET, &key, &fix->err);
+    enum rc rc = key_write(&fix->run, BYTES("s"), TYPE_SET, &key, &fix->err);
+    if (rc == RC_OK)
+        rc = rows_take_init(&pick, &key, call->count, &fix->err);
     for (uint64_t i = 0; rc == RC_OK && i < call->count; i++) {
-        rc = set_pop(&key, &member, &fix->err);
+        rc = set_pop(&key, &pick, &member, &fix->err);
         if (rc == RC_OK)
             seen_add(call, member);
     }
@@ -175,7 +179,7 @@ TEST(a_large_cold_group_is_not_loaded_for_a_few_rows)
     ASSERT_LE(fix.cold_count, 5);
     struct key key;
     store_begin(fix.store, 0);
-    ASSERT_OK(key_read(fix.ns, BYTES("s"), TYPE_SET, &key, &fix.err), &fix.err);
+    ASSERT_OK(key_read(kv_fix_now(&fix), BYTES("s"), TYPE_SET, &key, &fix.err), &fix.err);
     ASSERT_LT(store_group_state(fix.store, key_rows(&key)).row_count, ROWS_LARGE / 10);
     store_undo(fix.store);
 }

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "types/scan.h"
 
 #include <stdio.h>
@@ -152,7 +153,7 @@ static enum rc run_scan(struct kv_fix *fix, void *arg)
 {
     struct scan_call *call = arg;
     call->names->count = call->names->kept_count;
-    return scan_keys(fix->ns, &call->scan, names_add, call->names, &call->cursor, &fix->err);
+    return scan_keys(&fix->run, &call->scan, names_add, call->names, &call->cursor, &fix->err);
 }
 
 static enum rc scan_step(struct kv_fix *fix, struct scan_call *call)
@@ -373,7 +374,7 @@ static enum rc run_keys(struct kv_fix *fix, void *arg)
 {
     struct keys_call *call = arg;
     call->names->count = 0;
-    return scan_keys_all(fix->ns, call->pattern, names_add, call->names, &fix->err);
+    return scan_keys_all(&fix->run, call->pattern, names_add, call->names, &fix->err);
 }
 
 static size_t keys(struct kv_fix *fix, struct bytes pattern, struct names *names)
@@ -424,11 +425,11 @@ TEST(keys_does_not_show_what_is_deleted_or_over)
 static enum rc run_change_and_keys(struct kv_fix *fix, void *arg)
 {
     struct key key;
-    enum rc rc = key_write(fix->ns, BYTES("k0003"), KEY_ANY, &key, &fix->err);
+    enum rc rc = key_write(&fix->run, BYTES("k0003"), KEY_ANY, &key, &fix->err);
     if (rc == RC_OK)
         rc = key_remove(&key, &fix->err);
     if (rc == RC_OK)
-        rc = key_write(fix->ns, BYTES("new"), KEY_ANY, &key, &fix->err);
+        rc = key_write(&fix->run, BYTES("new"), KEY_ANY, &key, &fix->err);
     if (rc == RC_OK)
         rc = key_create(&key, TYPE_STRING, &fix->err);
     if (rc == RC_OK)
@@ -454,7 +455,7 @@ static enum rc run_random(struct kv_fix *fix, void *arg)
 {
     struct names *names = arg;
     names->count = names->kept_count;
-    return scan_keys_random(fix->ns, names_add, names, &fix->err);
+    return scan_keys_random(&fix->run, names_add, names, &fix->err);
 }
 
 static void random_many(struct kv_fix *fix, int times, struct names *names)

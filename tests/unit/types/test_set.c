@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "types/set.h"
 
 #include <stdio.h>
@@ -42,21 +43,21 @@ static void text_add(struct call *call, struct bytes bytes)
 static enum rc run_add(struct kv_fix *fix, void *arg)
 {
     struct call *call = arg;
-    return set_add(fix->ns, call->name, call->arg, call->arg_count, &call->changed_count,
+    return set_add(&fix->run, call->name, call->arg, call->arg_count, &call->changed_count,
                    &fix->err);
 }
 
 static enum rc run_remove(struct kv_fix *fix, void *arg)
 {
     struct call *call = arg;
-    return set_remove(fix->ns, call->name, call->arg, call->arg_count, &call->changed_count,
+    return set_remove(&fix->run, call->name, call->arg, call->arg_count, &call->changed_count,
                       &fix->err);
 }
 
 static enum rc run_move(struct kv_fix *fix, void *arg)
 {
     struct call *call = arg;
-    return set_move(fix->ns, call->name, call->to, call->arg[0], &call->changed, &fix->err);
+    return set_move(&fix->run, call->name, call->to, call->arg[0], &call->changed, &fix->err);
 }
 
 /* Takes `number` members out. */
@@ -64,11 +65,14 @@ static enum rc run_pop(struct kv_fix *fix, void *arg)
 {
     struct call *call = arg;
     struct key key;
+    CLEANUP(rows_pick_done) struct rows_pick pick = {0};
     struct bytes member;
     call->text_len = 0;
-    enum rc rc = key_write(fix->ns, call->name, TYPE_SET, &key, &fix->err);
+    enum rc rc = key_write(&fix->run, call->name, TYPE_SET, &key, &fix->err);
+    if (rc == RC_OK)
+        rc = rows_take_init(&pick, &key, call->number, &fix->err);
     for (uint64_t i = 0; rc == RC_OK && i < call->number; i++) {
-        rc = set_pop(&key, &member, &fix->err);
+        rc = set_pop(&key, &pick, &member, &fix->err);
         if (rc == RC_OK)
             text_add(call, member);
     }
@@ -84,7 +88,7 @@ static enum rc run_all(struct kv_fix *fix, void *arg)
     struct key key;
     uint64_t count = 0;
     call->text_len = 0;
-    enum rc rc = key_read(fix->ns, call->name, TYPE_SET, &key, &fix->err);
+    enum rc rc = key_read(&fix->run, call->name, TYPE_SET, &key, &fix->err);
     if (rc == RC_OK && !key.exists) {
         text_add(call, BYTES("none"));
         return RC_OK;
@@ -108,7 +112,7 @@ static enum rc run_has(struct kv_fix *fix, void *arg)
 {
     struct call *call = arg;
     struct key key;
-    enum rc rc = key_read(fix->ns, call->name, TYPE_SET, &key, &fix->err);
+    enum rc rc = key_read(&fix->run, call->name, TYPE_SET, &key, &fix->err);
     return rc == RC_OK ? set_has(&key, call->arg[0], &fix->err) : rc;
 }
 
@@ -118,7 +122,7 @@ static enum rc run_encoding(struct kv_fix *fix, void *arg)
     struct key key;
     const char *name;
     call->text_len = 0;
-    enum rc rc = key_read(fix->ns, call->name, TYPE_SET, &key, &fix->err);
+    enum rc rc = key_read(&fix->run, call->name, TYPE_SET, &key, &fix->err);
     if (rc == RC_OK)
         rc = set_encoding(&key, &name, &fix->err);
     if (rc == RC_OK)
@@ -130,10 +134,10 @@ static enum rc run_expire(struct kv_fix *fix, void *arg)
 {
     struct call *call = arg;
     struct key key;
-    enum rc rc = key_write(fix->ns, call->name, TYPE_SET, &key, &fix->err);
+    enum rc rc = key_write(&fix->run, call->name, TYPE_SET, &key, &fix->err);
     if (rc != RC_OK)
         return rc;
-    key.meta.expire_ms = fix->kv.now_ms + call->number;
+    key.meta.expire_ms = fix->run.now_ms + call->number;
     return key_save(&key, BYTES(""), &fix->err);
 }
 
@@ -141,7 +145,7 @@ static enum rc run_string(struct kv_fix *fix, void *arg)
 {
     struct call *call = arg;
     struct key key;
-    enum rc rc = key_write(fix->ns, call->name, KEY_ANY, &key, &fix->err);
+    enum rc rc = key_write(&fix->run, call->name, KEY_ANY, &key, &fix->err);
     if (rc == RC_OK)
         rc = key_replace(&key, TYPE_STRING, &fix->err);
     if (rc == RC_OK)
@@ -343,7 +347,7 @@ TEST(rows_lie_in_the_engine_as_they_are_drawn)
     kv_fix_freeze_out(&fix);
     add(&fix, "s", "other"); /* loads the meta row */
     store_begin(fix.store, 0);
-    ASSERT_OK(key_read(fix.ns, BYTES("s"), TYPE_SET, &key, &fix.err), &fix.err);
+    ASSERT_OK(key_read(kv_fix_now(&fix), BYTES("s"), TYPE_SET, &key, &fix.err), &fix.err);
     store_undo(fix.store);
 
     buf_init(&key_bytes, 1024);

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "types/set_op.h"
 
 #include <stdio.h>
@@ -18,7 +19,7 @@ struct call {
     struct bytes to;
     struct bytes name[SETS_MAX];
     size_t name_count;
-    struct aside *aside; /* NULL: in one commit */
+    struct build *build; /* NULL: in one commit */
     /* results */
     uint64_t count;
     char text[TEXT_BYTES];
@@ -38,7 +39,9 @@ static enum rc run_op(struct kv_fix *fix, void *arg)
     call->count = 0;
     call->text_len = 0;
     call->text[0] = 0;
-    enum rc rc = set_op_init(&op, fix->ns, call->kind, call->name, call->name_count, &fix->err);
+    enum rc rc = set_op_find(&op, &fix->run, call->kind, call->name, call->name_count, &fix->err);
+    if (rc == RC_OK)
+        rc = set_op_start(&op, NULL, &fix->err);
     while (rc == RC_OK && (rc = set_op_next(&op, &member, &fix->err)) == RC_OK) {
         ASSERT_LT(call->text_len + member.len + 2, TEXT_BYTES);
         if (call->count++ > 0)
@@ -58,23 +61,23 @@ static enum rc run_store(struct kv_fix *fix, void *arg)
                                     .name = call->name,
                                     .name_count = call->name_count,
                                     .event = "stored"};
-    return set_op_store(fix->ns, &store, call->aside, &call->count, &fix->err);
+    return set_op_store(&fix->run, &store, call->build, &call->count, &fix->err);
 }
 
 static enum rc run_add(struct kv_fix *fix, void *arg)
 {
     struct call *call = arg;
-    return set_add(fix->ns, call->to, call->name, call->name_count, NULL, &fix->err);
+    return set_add(&fix->run, call->to, call->name, call->name_count, NULL, &fix->err);
 }
 
 static enum rc run_expire(struct kv_fix *fix, void *arg)
 {
     struct call *call = arg;
     struct key key;
-    enum rc rc = key_write(fix->ns, call->to, TYPE_SET, &key, &fix->err);
+    enum rc rc = key_write(&fix->run, call->to, TYPE_SET, &key, &fix->err);
     if (rc != RC_OK)
         return rc;
-    key.meta.expire_ms = fix->kv.now_ms + 1000;
+    key.meta.expire_ms = fix->run.now_ms + 1000;
     return key_save(&key, BYTES(""), &fix->err);
 }
 
@@ -82,7 +85,7 @@ static enum rc run_string(struct kv_fix *fix, void *arg)
 {
     struct call *call = arg;
     struct key key;
-    enum rc rc = key_write(fix->ns, call->to, KEY_ANY, &key, &fix->err);
+    enum rc rc = key_write(&fix->run, call->to, KEY_ANY, &key, &fix->err);
     if (rc == RC_OK)
         rc = key_replace(&key, TYPE_STRING, &fix->err);
     if (rc == RC_OK)
@@ -205,7 +208,7 @@ TEST(a_large_set_is_asked_and_stays_cold)
     expect(&fix, SET_DIFF, "few large", "x");
     struct key key;
     store_begin(fix.store, 0);
-    ASSERT_OK(key_read(fix.ns, BYTES("large"), TYPE_SET, &key, &fix.err), &fix.err);
+    ASSERT_OK(key_read(kv_fix_now(&fix), BYTES("large"), TYPE_SET, &key, &fix.err), &fix.err);
     ASSERT_LE(store_group_state(fix.store, key_rows(&key)).row_count, 3);
     store_undo(fix.store);
 }

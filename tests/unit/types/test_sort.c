@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "types/sort.h"
 
 #include <stdio.h>
@@ -40,24 +41,24 @@ struct words {
 static enum rc run_list(struct kv_fix *fix, struct words *words)
 {
     struct list list;
-    enum rc rc = list_write(fix->ns, words->key, &list, &fix->err);
+    enum rc rc = list_write(&fix->run, words->key, &list, &fix->err);
     return rc == RC_OK ? list_push(&list, LIST_TAIL, words->word, words->count, &fix->err) : rc;
 }
 
 static enum rc run_set(struct kv_fix *fix, struct words *words)
 {
-    return set_add(fix->ns, words->key, words->word, words->count, NULL, &fix->err);
+    return set_add(&fix->run, words->key, words->word, words->count, NULL, &fix->err);
 }
 
 static enum rc run_hash(struct kv_fix *fix, struct words *words)
 {
-    return hash_set(fix->ns, words->key, words->word, words->count / 2, NULL, &fix->err);
+    return hash_set(&fix->run, words->key, words->word, words->count / 2, NULL, &fix->err);
 }
 
 static enum rc run_string(struct kv_fix *fix, struct words *words)
 {
     struct key key;
-    enum rc rc = key_write(fix->ns, words->key, KEY_ANY, &key, &fix->err);
+    enum rc rc = key_write(&fix->run, words->key, KEY_ANY, &key, &fix->err);
     return rc == RC_OK ? string_set(&key, words->word[0], 0, &fix->err) : rc;
 }
 
@@ -91,7 +92,10 @@ static enum rc sort_body(struct kv_fix *fix, void *arg)
     struct sorting *sorting = arg;
     struct sort_item *item;
     size_t count, len = 0;
-    enum rc rc = sort_run(fix->ns, BYTES("k"), &sorting->options, &item, &count, &fix->err);
+    struct key key;
+    enum rc rc = sort_key_read(&fix->run, BYTES("k"), &key, &fix->err);
+    if (rc == RC_OK)
+        rc = sort_run(&key, &sorting->options, &item, &count, &fix->err);
     if (rc != RC_OK)
         return rc;
     sorting->text[0] = 0;

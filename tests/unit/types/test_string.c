@@ -1,4 +1,5 @@
-/* Strings: plain and chunked, hot and cold. */
+// SPDX-License-Identifier: Apache-2.0
+/* test_string.c - strings: plain and chunked, hot and cold. */
 #include "types/string.h"
 
 #include <stdio.h>
@@ -34,7 +35,7 @@ static void call_done(struct call *call)
 static enum rc open_key(struct kv_fix *fix, struct call *call, struct key *key)
 {
     enum rc rc =
-        key_write(fix->ns, bytes_of(call->name, strlen(call->name)), TYPE_STRING, key, &fix->err);
+        key_write(&fix->run, bytes_of(call->name, strlen(call->name)), TYPE_STRING, key, &fix->err);
     if (rc != RC_OK)
         return rc;
     call->type = key->exists ? key->meta.type : 0;
@@ -49,7 +50,7 @@ static enum rc set_body(struct kv_fix *fix, void *arg)
     struct call *call = arg;
     struct key key;
     enum rc rc =
-        key_write(fix->ns, bytes_of(call->name, strlen(call->name)), KEY_ANY, &key, &fix->err);
+        key_write(&fix->run, bytes_of(call->name, strlen(call->name)), KEY_ANY, &key, &fix->err);
     return rc == RC_OK ? string_set(&key, call->value, call->expire_ms, &fix->err) : rc;
 }
 
@@ -106,7 +107,7 @@ static enum rc hash_body(struct kv_fix *fix, void *arg)
     struct call *call = arg;
     struct key key;
     enum rc rc =
-        key_write(fix->ns, bytes_of(call->name, strlen(call->name)), KEY_ANY, &key, &fix->err);
+        key_write(&fix->run, bytes_of(call->name, strlen(call->name)), KEY_ANY, &key, &fix->err);
     if (rc == RC_OK)
         rc = key_replace(&key, TYPE_HASH, &fix->err);
     if (rc == RC_OK)

@@ -1,4 +1,5 @@
-/* The longest common subsequence. */
+// SPDX-License-Identifier: Apache-2.0
+/* test_string_lcs.c - the longest common subsequence. */
 #include "types/string_lcs.h"
 
 #include "base/rand.h"

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "types/zset.h"
 
 #include <math.h>
@@ -29,8 +30,8 @@ struct call {
 
 static enum rc call_find(struct kv_fix *fix, struct call *call, struct key *ret_key)
 {
-    enum rc rc =
-        key_write(fix->ns, bytes_of(call->name, strlen(call->name)), TYPE_ZSET, ret_key, &fix->err);
+    enum rc rc = key_write(&fix->run, bytes_of(call->name, strlen(call->name)), TYPE_ZSET, ret_key,
+                           &fix->err);
     if (rc == RC_OK && !ret_key->exists)
         return RC_NOT_FOUND;
     return rc;
@@ -85,7 +86,7 @@ static enum rc remove_body(struct kv_fix *fix, void *arg)
 static enum rc call_span(struct kv_fix *fix, struct call *call, const struct key *key)
 {
     if (call->scores)
-        return zset_span_scores(&fix->kv, call->scores, &call->span, &fix->err);
+        return zset_span_scores(&fix->run, call->scores, &call->span, &fix->err);
     if (call->lex)
         return zset_span_lex(key, call->lex, call->reverse, &call->span, &fix->err);
     if (!call->span.low.ptr)
@@ -444,12 +445,11 @@ TEST(an_expired_key_gives_its_name_to_a_new_set)
     kv_fix_init(&fix);
     add(&fix, "old", 1, 0);
     store_begin(fix.store, 0);
-    kv_begin(&fix.kv, clock_unix_ms(&fix.clock));
     struct key key;
-    ASSERT_OK(key_write(fix.ns, BYTES("z"), TYPE_ZSET, &key, &fix.err), &fix.err);
-    key.meta.expire_ms = fix.kv.now_ms + 10;
+    ASSERT_OK(key_write(kv_fix_now(&fix), BYTES("z"), TYPE_ZSET, &key, &fix.err), &fix.err);
+    key.meta.expire_ms = fix.run.now_ms + 10;
     ASSERT_OK(zset_save(&key, &fix.err), &fix.err);
-    ASSERT_OK(store_commit(fix.store, &fix.err), &fix.err);
+    store_commit(fix.store);
     ASSERT_OK(store_write(fix.store, &fix.err), &fix.err);
     clock_advance_ms(&fix.clock, 10);
     ASSERT_STR(all(&fix, &call), "(none)");
@@ -492,14 +492,14 @@ static enum rc fill_body(struct kv_fix *fix, void *arg)
     struct zset_items items = {0};
     struct key key;
     (void)arg;
-    enum rc rc = key_write(fix->ns, BYTES("z"), TYPE_ZSET, &key, &fix->err);
+    enum rc rc = key_write(&fix->run, BYTES("z"), TYPE_ZSET, &key, &fix->err);
     if (rc == RC_OK)
         rc = key_replace(&key, TYPE_ZSET, &fix->err);
     for (int i = 0; i < LARGE && rc == RC_OK; i++) {
         char member[16];
         int number = (i * 7919) % LARGE; /* in no order */
         snprintf(member, sizeof member, "m%05d", number);
-        rc = zset_items_add(&fix->kv, &items, (struct zset_item){text_bytes(member), number},
+        rc = zset_items_add(&fix->run, &items, (struct zset_item){text_bytes(member), number},
                             &fix->err);
     }
     if (rc == RC_OK)

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "types/zset_op.h"
 
 #include <math.h>
@@ -32,7 +33,7 @@ static enum rc put_body(struct kv_fix *fix, void *arg)
     struct zset_change change;
     struct key key;
     struct bytes member = bytes_of(element->member, strlen(element->member));
-    enum rc rc = key_write(fix->ns, bytes_of(element->key, strlen(element->key)), element->type,
+    enum rc rc = key_write(&fix->run, bytes_of(element->key, strlen(element->key)), element->type,
                            &key, &fix->err);
     if (rc == RC_OK && !key.exists)
         rc = key_create(&key, element->type, &fix->err);
@@ -55,11 +56,11 @@ static enum rc combine_body(struct kv_fix *fix, void *arg)
     enum rc rc = RC_OK;
     for (size_t i = 0; i < combine->count && rc == RC_OK; i++) {
         struct bytes name = bytes_of(combine->name[i], strlen(combine->name[i]));
-        rc = key_read(fix->ns, name, KEY_ANY, &source[i].key, &fix->err);
+        rc = key_read(&fix->run, name, KEY_ANY, &source[i].key, &fix->err);
         source[i].weight = combine->weight[i] == 0 ? 1 : combine->weight[i];
     }
     if (rc == RC_OK)
-        rc = zset_combine(&fix->kv, source, combine->count, &combine->options, &items, &fix->err);
+        rc = zset_combine(&fix->run, source, combine->count, &combine->options, &items, &fix->err);
     if (rc != RC_OK)
         return rc;
     if (items.count > 0)

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """/usr/bin/python3 -m tests.wire.diff --seconds N --only zset
 
 Plays random sequences to Redis and to terraced, and prints what differs, grouped by command, with a

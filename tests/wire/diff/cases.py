@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Sequences in a file: redis-cli lines, as the tool prints them."""
 import re
 

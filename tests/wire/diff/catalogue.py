@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """What can be said to Redis 7.0, one line a form, and how an argument is drawn.
 
     WORD        itself

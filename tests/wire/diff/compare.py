@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """When two replies are the same: exactly, as a bag, nearly, or by what a random answer may be."""
 import time
 

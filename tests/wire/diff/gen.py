@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Draws commands from the catalogue, and spoils some of them."""
 import random
 

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Keeps a drawn command from blocking for ever, eating memory, or expiring in the middle of a run."""
 import math
 

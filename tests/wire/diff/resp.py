@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """A raw RESP2 and RESP3 client: replies come back as exact trees, errors included.
 
 A reply is a tuple of its type byte and its content: ('+', b'OK'), ('-', b'ERR ...'), (':', 1),

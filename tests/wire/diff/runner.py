@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Plays a sequence of items to both servers and finds the first reply that differs."""
 import re
 import select

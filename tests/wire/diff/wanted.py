@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The commands that Terrace owes: Redis 7.0's, from spec/commands.csv.
 
 Left out because they come later: geo, cluster, scripting, streams, HyperLogLog, ACL, DUMP and RESTORE with

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // tour.js PORT PROTOCOL - ioredis as a real client; exits with 1 and says why at the first surprise.
 "use strict";
 const assert = require("node:assert/strict");

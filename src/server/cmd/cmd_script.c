@@ -1,0 +1,29 @@
+// SPDX-License-Identifier: Apache-2.0
+/* cmd_script.c - SCRIPT FLUSH, FUNCTION FLUSH: suites and frameworks send them to begin with an
+ * empty server. There are no scripts and no functions, so none is left. */
+#include "server/cmd.h"
+
+#include "base/banned.h"
+
+static bool is_sync_or_async(struct bytes word)
+{
+    return cmd_arg_is(word, "SYNC") || cmd_arg_is(word, "ASYNC");
+}
+
+enum rc cmd_script_flush(struct cmd_ctx *ctx)
+{
+    if (ctx->argc > 3 || (ctx->argc == 3 && !is_sync_or_async(ctx->argv[2])))
+        return cmd_error(ctx, "SCRIPT FLUSH only support SYNC|ASYNC option");
+    resp_add_status(ctx->reply, "OK");
+    return RC_OK;
+}
+
+enum rc cmd_function_flush(struct cmd_ctx *ctx)
+{
+    if (ctx->argc > 3)
+        return cmd_sub_arity_error(ctx);
+    if (ctx->argc == 3 && !is_sync_or_async(ctx->argv[2]))
+        return cmd_error(ctx, "FUNCTION FLUSH only supports SYNC|ASYNC option");
+    resp_add_status(ctx->reply, "OK");
+    return RC_OK;
+}

@@ -1,0 +1,19 @@
+# SPDX-License-Identifier: Apache-2.0
+"""How tests wait: for a condition, never for a time."""
+import time
+
+
+def wait_until(holds, seconds=100):
+    """Asks again and again until the answer is true, and returns it; what never becomes true fails."""
+    end = time.monotonic() + seconds
+    while True:
+        got = holds()
+        if got:
+            return got
+        assert time.monotonic() < end, "it never came true"
+        time.sleep(0.005)
+
+
+def wait_for_time(unix_ms):
+    """Until a deadline that the server knows is over, by the clock of both."""
+    wait_until(lambda: time.time() * 1000 > unix_ms)
