@@ -289,6 +289,22 @@ struct sort_range sort_range(const struct sort_options *options, uint64_t all_co
     return range;
 }
 
+/* BY a text without a star leaves elements in the order that they have: that of a list, that of a
+ * sorted set's scores, both of which DESC turns round, and any order of a set, unless it is stored. */
+bool sort_by_itself(const struct sort_options *options, enum type_tag type,
+                    struct sort_options *ret_how)
+{
+    *ret_how = *options;
+    if (!options->has_by)
+        return true;
+    if (options->by.kind != SORT_NOTHING)
+        return false;
+    ret_how->alpha = type == TYPE_SET && options->stored;
+    ret_how->has_by = !ret_how->alpha;
+    ret_how->descending = options->descending && (type != TYPE_SET || options->stored);
+    return true;
+}
+
 enum rc sort_run(const struct key *key, const struct sort_options *options,
                  struct sort_item **ret_item, size_t *ret_count, struct err *err)
 {
@@ -297,11 +313,9 @@ enum rc sort_run(const struct key *key, const struct sort_options *options,
     uint64_t all_count = key->exists ? key->meta.count : 0;
     struct sort_range wanted = sort_range(&how, all_count);
 
+    if (key->exists)
+        sort_by_itself(options, key->meta.type, &how);
     bool sorted = !how.has_by || how.by.kind != SORT_NOTHING;
-    if (!sorted && how.stored && key->exists && key->meta.type == TYPE_SET) {
-        sorted = how.alpha = true;
-        how.has_by = false;
-    }
     struct range range = {.first = wanted.first, .count = wanted.count, .reverse = how.descending};
     if (sorted)
         range = (struct range){.count = all_count};

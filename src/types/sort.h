@@ -2,9 +2,9 @@
 /* sort.h - the elements of a list, a set or a sorted set in order: SORT.
  *
  * The order is that of numbers or of bytes (Redis asks the locale's strcoll(); here it is always
- * the "C" locale), of the elements themselves or of what a pattern makes of each: "a*b"        the
- * string at the key where the element stands for the star "a*b->f"     field f of the hash at that
- * key
+ * the "C" locale), of the elements themselves or of what a pattern makes of each:
+ *   "a*b"        the string at the key where the element stands for the star
+ *   "a*b->f"     field f of the hash at that key
  *   "#"          the element itself
  *   without "*"  nothing
  *
@@ -56,6 +56,9 @@ struct sort_item {
  * no number. */
 enum rc sort_run(const struct key *key, const struct sort_options *options,
                  struct sort_item **ret_item, size_t *ret_count, struct err *err) NODISCARD;
+/* Whether elements of such a key are ordered without a look at other keys, and how (sort_work). */
+bool sort_by_itself(const struct sort_options *options, enum type_tag type,
+                    struct sort_options *ret_how);
 /* Many elements, by themselves, into a list: built aside. RC_WAIT: there is another commit to come.
  * RC_NOT_FOUND: it is to be sorted and stored in one. */
 enum rc sort_build(const struct run *run, struct bytes name, const struct sort_options *options,
@@ -66,8 +69,8 @@ enum rc sort_build(const struct run *run, struct bytes name, const struct sort_o
 struct sort_work;
 enum rc sort_work_new(uint64_t count, struct sort_work **ret_work, struct err *err) NODISCARD;
 void sort_work_free(void *work); /* NULL is allowed */
-/* RC_WAIT: there is another step to come, in another commit. RC_OK: they are sorted. RC_INVALID:
- * one is no number. */
+/* `options` are those of sort_by_itself(). RC_WAIT: there is another step to come, in another
+ * commit. RC_OK: they are sorted. RC_INVALID: one is no number. */
 enum rc sort_work_step(struct sort_work *work, const struct key *key,
                        const struct sort_options *options, struct err *err) NODISCARD;
 const struct sort_item *sort_work_items(const struct sort_work *work); /* all of them */

@@ -43,9 +43,10 @@ static enum rc appear(struct build *build, const struct run *run, struct bytes t
 enum rc sort_build(const struct run *run, struct bytes name, const struct sort_options *options,
                    struct bytes to, struct build *build, uint64_t *ret_count, struct err *err)
 {
+    struct sort_options how;
     struct sort_range range;
     struct key key;
-    if (!build || options->has_by)
+    if (!build)
         return RC_NOT_FOUND;
     enum rc rc = key_write(run, name, KEY_ANY, &key, err); /* no miss: it may be read again */
     if (rc == RC_OK)
@@ -54,7 +55,8 @@ enum rc sort_build(const struct run *run, struct bytes name, const struct sort_o
         return rc;
     uint64_t count = key.exists ? key.meta.count : 0;
     range = sort_range(options, count);
-    if (range.count == 0 || !build_wanted(build, run, count))
+    if (range.count == 0 || !sort_by_itself(options, key.meta.type, &how) ||
+        !build_wanted(build, run, count))
         return RC_NOT_FOUND;
     rc = build_step(build, run, TYPE_LIST, build_input(0, &key), err);
     if (rc != RC_OK)
@@ -72,6 +74,6 @@ enum rc sort_build(const struct run *run, struct bytes name, const struct sort_o
         build->work = work;
         build->work_free = sort_work_free;
     }
-    rc = sort_work_step(build->work, &key, options, err);
+    rc = sort_work_step(build->work, &key, &how, err);
     return rc == RC_OK ? result_put(sort_work_items(build->work), &range, build, err) : rc;
 }

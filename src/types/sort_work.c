@@ -86,21 +86,22 @@ bool sort_work_is_gathering(const struct sort_work *work)
 }
 
 static enum rc row_add(struct sort_work *work, const struct key *key, struct bytes suffix,
-                       struct bytes value, bool alpha, struct err *err)
+                       struct bytes value, const struct sort_options *options, struct err *err)
 {
-    struct zset_item member = {.member = suffix};
+    struct zset_item member = {.member = suffix, .score = (double)work->count};
     enum rc rc = RC_OK;
-    double score = 0;
     if (key->meta.type == TYPE_ZSET)
         rc = zset_item_of_row(suffix, value, &member, err);
     struct bytes element = key->meta.type == TYPE_LIST ? value : member.member;
-    if (rc == RC_OK && !alpha)
+    double score = member.score; /* the order they have, which BY without a star keeps */
+    if (rc == RC_OK && !options->has_by && !options->alpha)
         rc = sort__score(key->run, element, &score, err);
     return rc == RC_OK ? sort_work_add(work, element, score, err) : rc;
 }
 
 /* Rows come in any order but that of positions, which only lists have: they are ordered by it. */
-static enum rc gather(struct sort_work *work, const struct key *key, bool alpha, struct err *err)
+static enum rc gather(struct sort_work *work, const struct key *key,
+                      const struct sort_options *options, struct err *err)
 {
     CLEANUP(store_walk_done) struct store_walk walk;
     struct bytes suffix, value;
@@ -114,7 +115,7 @@ static enum rc gather(struct sort_work *work, const struct key *key, bool alpha,
            bytes < BUILD_PIECE_BYTES) {
         rc = store_walk_next(&walk, &suffix, &value, err);
         if (rc == RC_OK)
-            rc = row_add(work, key, suffix, value, alpha, err);
+            rc = row_add(work, key, suffix, value, options, err);
         bytes += rc == RC_OK ? work->item[work->count - 1].element.len : 0;
     }
     if (rc == RC_NOT_FOUND)
@@ -190,7 +191,7 @@ enum rc sort_work_step(struct sort_work *work, const struct key *key,
 {
     switch (work->step) {
     case SORT_GATHER:
-        return gather(work, key, options->alpha, err);
+        return gather(work, key, options, err);
     case SORT_RUNS:
         runs_sort(work, options);
         return RC_WAIT;

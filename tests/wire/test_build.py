@@ -88,7 +88,7 @@ def random_command(rand):
     if kind == 8:
         limit = rand.choice(([], ["LIMIT", rand.randrange(30), rand.choice((-1, 0, 5, 2000))]))
         return ["SORT", rand.choice(("s", "z", "l", "n")) + str(rand.randrange(5)), *limit, *rand.choice(([], ["DESC"])),
-                *rand.choice(([], ["ALPHA"])), "STORE", to]
+                *rand.choice(([], ["ALPHA"])), *rand.choice(([], [], ["BY", "nosort"])), "STORE", to]
     if kind == 7:
         op = rand.choice(("AND", "OR", "XOR", "NOT"))
         return ["BITOP", op, to, *(names("t")[:1] if op == "NOT" else names("t"))]
@@ -143,6 +143,7 @@ def test_a_read_that_is_cold_at_any_point_changes_nothing(both):
         each.set("b", bytes(range(256)) * 3000)
         each.set("c", b"".join(some) * 20)
     for words in (["SORT", "s", "STORE", "d"], ["SORT", "z", "ALPHA", "DESC", "LIMIT", 100, 2000, "STORE", "d"],
+                  ["SORT", "s", "BY", "nosort", "STORE", "d"], ["SORT", "z", "BY", "nosort", "DESC", "STORE", "d"],
                   ["BITOP", "XOR", "d", "b", "none", "c"], ["BITOP", "AND", "d", "c", "b"], ["BITOP", "NOT", "d", "b"],
                   ["SUNIONSTORE", "d", "s", "t"], ["SINTERSTORE", "d", "s", "t"], ["ZUNIONSTORE", "d", 2, "z", "t"],
                   ["ZINTERSTORE", "d", 2, "z", "t"], ["ZRANGESTORE", "d", "z", 10, 2000], ["COPY", "h", "d", "REPLACE"]):

@@ -145,10 +145,12 @@ static enum rc items_reply(struct cmd_ctx *ctx, const struct sort_item *item, ui
 static enum rc reply_in_slices(struct cmd_ctx *ctx, const struct sort_call *call,
                                const struct key *key)
 {
+    struct sort_options how;
     struct cmd_long *slow;
-    if (call->options.stored || call->options.has_by || call->get_count > 0)
+    if (call->options.stored || call->get_count > 0 || !key->exists ||
+        !sort_by_itself(&call->options, key->meta.type, &how))
         return RC_NOT_FOUND;
-    uint64_t count = key->exists ? key->meta.count : 0;
+    uint64_t count = key->meta.count;
     struct sort_range range = sort_range(&call->options, count);
     size_t mark = ctx->reply->buf.len;
     resp_add_array(ctx->reply, range.count);
@@ -168,7 +170,7 @@ static enum rc reply_in_slices(struct cmd_ctx *ctx, const struct sort_call *call
         slow->work = work;
         slow->work_free = sort_work_free;
     }
-    rc = sort_work_step(slow->work, key, &call->options, ctx->err);
+    rc = sort_work_step(slow->work, key, &how, ctx->err);
     if (rc == RC_OK)
         return items_reply(ctx, sort_work_items(slow->work) + range.first, range.count, slow);
     return cmd_long_keep(ctx, slow, BYTES(""), rc);
