@@ -289,8 +289,8 @@ struct sort_range sort_range(const struct sort_options *options, uint64_t all_co
     return range;
 }
 
-/* BY a text without a star leaves elements in the order that they have: that of a list, that of a
- * sorted set's scores, both of which DESC turns round, and any order of a set, unless it is stored. */
+/* BY a text without a star leaves elements in the order that they have: that of a list, or that of
+ * a sorted set's scores, both of which DESC turns round. A set has none, unless it is stored. */
 bool sort_by_itself(const struct sort_options *options, enum type_tag type,
                     struct sort_options *ret_how)
 {
