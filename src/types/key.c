@@ -385,6 +385,13 @@ static enum rc deadline_save(struct key *key, struct err *err)
     return index_put(key, err);
 }
 
+/* Only the key of the command itself is held, and only where nobody else writes in its commit:
+ * landing's marks are hashes as well, and more than one of them may change. */
+static bool may_hold(const struct key *key)
+{
+    return !run_is_landed(key->run) && !(key->run->flags & RUN_UNGUARDED);
+}
+
 enum rc key_save(struct key *key, struct bytes extra, struct err *err)
 {
     ASSERT(key->exists);
@@ -392,7 +399,7 @@ enum rc key_save(struct key *key, struct bytes extra, struct err *err)
     enum rc rc = key_may_change(key, err);
     if (rc != RC_OK)
         return rc;
-    if (key->stored && key->meta.expire_ms == key->saved_expire_ms && !run_is_landed(key->run) &&
+    if (key->stored && key->meta.expire_ms == key->saved_expire_ms && may_hold(key) &&
         held_put(held, key->ns, key->name, &key->meta, extra))
         return RC_OK;
     rc = key_meta_put(key->ns, key->name, &key->meta, extra, err);

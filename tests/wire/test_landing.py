@@ -72,6 +72,20 @@ def test_ids_compare_as_bytes(landed):
         assert landed("HGETALL", key) == [b"F", b"%d" % -i, b"f", b"%d" % i, b"f ", b"%d" % (i + 100)]
 
 
+def test_a_pipeline_names_a_new_app_and_region(landed):
+    """Commands on one key, one behind the other, each of which changes several of landing's hashes."""
+    first = "slug-data:{game:us:hero:1}"
+    pipe = landed.client.pipeline(transaction=False)
+    for owner in range(64):  # marks in every dirty table
+        pipe.hset(f"slug-data:{{game:eu:hero:{owner}}}", "f", owner)
+    for field in "abc":
+        pipe.hset(first, field, field)
+    assert pipe.execute() == [1] * 67
+    landed.flush()
+    assert landed.live("game_us") == {f"hero:1:{field}": field.encode() for field in "abc"}
+    assert len(landed.live()) == 64
+
+
 def test_a_value_is_any_bytes(landed):
     values = [b"", b"\0", b"\xff\xfe\0x", b"'; DROP TABLE game_eu; --", b"x" * 300_000,
               "ü\U0001f600".encode(), b"007", b"1e5", b" 1 "]
