@@ -23,7 +23,7 @@ def files():
 
 
 def mirrors_a_source(name):
-    match = re.fullmatch(r"tests/unit/(\w+)/test_(\w+)\.c", name)
+    match = re.fullmatch(r"tests/unit/([\w/]+)/test_(\w+)\.c", name)
     return match and any((ROOT / "src" / match[1] / (match[2] + end)).exists() for end in (".c", ".h"))
 
 

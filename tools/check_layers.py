@@ -1,6 +1,6 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: Apache-2.0
-"""Includes point one way: base <- store <- types <- landing, tile, fs, partition <- server <- main.
+"""Includes point one way: base <- store <- types <- models/* <- server <- main.
 
 The client (cli/) uses base/, store/ and the formats: three files of server/, types/ and tile/ each,
 one of fs/.
@@ -10,26 +10,30 @@ import pathlib
 import re
 import sys
 
-SIBLINGS = {"landing", "tile", "fs", "partition"}
+MODELS = {"models/landing", "models/tile", "models/fs", "models/partition"}
 BELOW_MODELS = {"base", "store", "types"}
 ALLOWED = {
     "base": {"base"},
     "store": {"base", "store"},
     "types": BELOW_MODELS,
-    **{name: BELOW_MODELS | {name} for name in SIBLINGS},
-    "server": BELOW_MODELS | SIBLINGS | {"server"},
+    **{name: BELOW_MODELS | {name} for name in MODELS},
+    "server": BELOW_MODELS | MODELS | {"server"},
     "cli": {"base", "store", "cli"},
 }
 ALLOWED_FILES = {
     "cli": {"server/resp.h", "server/resp_out.h", "server/commands.def", "types/spaces.h",
-            "types/key.h", "types/meta.h", "fs/entry.h", "tile/tilekey.h", "tile/value.h",
-            "tile/format.h"},
+            "types/key.h", "types/meta.h", "models/fs/entry.h",
+            "models/tile/tilekey.h", "models/tile/value.h", "models/tile/format.h"},
 }
 INCLUDE = re.compile(r'^\s*#\s*include\s+"([^"]+)"')
 
 
+def layer_of(parts):
+    return "/".join(parts[:2]) if parts[0] == "models" else parts[0]
+
+
 def problems_of(root, path):
-    layer = path.relative_to(root).parts[0]
+    layer = layer_of(path.relative_to(root).parts)
     if layer == "main.c":
         return
     if layer not in ALLOWED:
@@ -42,7 +46,7 @@ def problems_of(root, path):
         name = match.group(1)
         if "/" not in name or not (root / name).exists():
             yield f'{path}:{number}: "{name}" is not written from src/'
-        elif name.split("/")[0] not in ALLOWED[layer] and name not in ALLOWED_FILES.get(layer, ()):
+        elif layer_of(name.split("/")) not in ALLOWED[layer] and name not in ALLOWED_FILES.get(layer, ()):
             yield f'{path}:{number}: {layer}/ may not include "{name}"'
 
 

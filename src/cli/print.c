@@ -7,7 +7,7 @@
 #include <stdio.h>
 
 #include "base/codec.h"
-#include "fs/entry.h"
+#include "models/fs/entry.h"
 #include "types/meta.h"
 #include "types/spaces.h"
 

@@ -8,7 +8,7 @@
 #include "cli/cli.h"
 #include "cli/link.h"
 #include "cli/tile_source.h"
-#include "tile/value.h"
+#include "models/tile/value.h"
 
 enum tile_header { TILE_HEADER_NONE, TILE_HEADER_FIXED, TILE_HEADER_KV };
 

@@ -13,7 +13,7 @@
 #include "base/file.h"
 #include "base/limits.h"
 #include "base/mem.h"
-#include "tile/format.h"
+#include "models/tile/format.h"
 
 #include "base/banned.h"
 

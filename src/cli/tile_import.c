@@ -15,8 +15,8 @@
 #include "base/mem.h"
 #include "cli/progress.h"
 #include "cli/tile.h"
-#include "tile/format.h"
-#include "tile/value.h"
+#include "models/tile/format.h"
+#include "models/tile/value.h"
 
 #include "base/banned.h"
 

@@ -9,7 +9,7 @@
 
 #include "base/buf.h"
 #include "base/err.h"
-#include "tile/tilekey.h"
+#include "models/tile/tilekey.h"
 
 enum { SOURCE_POSITION_BYTES = 320, SOURCE_TILE_BYTES_MAX = 64 * 1024 * 1024 + 64 };
 

@@ -7,7 +7,7 @@
 
 #include "cli/progress.h"
 #include "cli/tile.h"
-#include "tile/value.h"
+#include "models/tile/value.h"
 
 #include "base/banned.h"
 

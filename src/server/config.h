@@ -111,7 +111,7 @@ struct config {
     bool active_expire;
 
     /* landing */
-    struct config_list land; /* rules, as landing/rule.h reads them */
+    struct config_list land; /* rules, as models/landing/rule.h reads them */
     char *land_dir;
     bool land_remote;
 

@@ -7,8 +7,8 @@
 #include <strings.h>
 
 #include "base/mem.h"
-#include "landing/rule.h"
-#include "tile/tile.h"
+#include "models/landing/rule.h"
+#include "models/tile/tile.h"
 #include "server/config_int.h"
 #include "types/kv.h"
 #include "types/number.h"

@@ -15,7 +15,7 @@
 #include "server/http_url.h"
 #include "server/loop.h"
 #include "store/task.h"
-#include "tile/tile.h"
+#include "models/tile/tile.h"
 
 enum { HTTP_HOST_BYTES = 256 };
 

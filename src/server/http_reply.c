@@ -7,7 +7,7 @@
 #include <zlib.h>
 
 #include "server/http_int.h"
-#include "tile/format.h"
+#include "models/tile/format.h"
 
 #include "base/banned.h"
 

@@ -6,7 +6,7 @@
 #pragma once
 
 #include "base/bytes.h"
-#include "tile/tile.h"
+#include "models/tile/tile.h"
 
 enum http_page {
     HTTP_NONE, /* there is no such page */

@@ -5,7 +5,7 @@
 #pragma once
 
 #include "base/buf.h"
-#include "partition/part.h"
+#include "models/partition/part.h"
 
 struct server;
 

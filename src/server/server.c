@@ -10,7 +10,7 @@
 #include "base/log.h"
 #include "base/mem.h"
 #include "server/http.h"
-#include "tile/queue_lease.h"
+#include "models/tile/queue_lease.h"
 #include "types/names.h"
 
 #include "base/banned.h"

@@ -13,15 +13,15 @@
 
 #include "base/table.h"
 #include "base/version.h"
-#include "fs/fs.h"
-#include "landing/landing.h"
-#include "partition/part.h"
+#include "models/fs/fs.h"
+#include "models/landing/landing.h"
+#include "models/partition/part.h"
 #include "server/cmd.h"
 #include "server/config.h"
 #include "server/resp.h"
 #include "server/server.h"
 #include "store/task.h"
-#include "tile/tile.h"
+#include "models/tile/tile.h"
 #include "types/expire.h"
 
 #define REDIS_VERSION "7.0.15" /* whose protocol and answers are followed */

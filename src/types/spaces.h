@@ -8,11 +8,11 @@
  *   4       gc      length  header ‖ 'g'            ID
  *   5       inode   whole   inode id(8)             none
  *   6       edge    fixed   parent's inode id(8)    name
- *   8       tile    length  type of tiles           packed key [‖ ms(8)]: tile/tile_int.h
+ *   8       tile    length  type of tiles           packed key [‖ ms(8)]: models/tile/tile_int.h
  *   9       tilemark length type of tiles           the same: what the shards do not have
  *   10      tilemeta length type, or "."            packed key; tile's own
  * header is "kv" and the name of the namespace. A namespace's deadlines are one group, and so is
- * its garbage: both are read in order. Inodes and edges are those of fs/ (fs/entry.h).
+ * its garbage: both are read in order. Inodes and edges are those of models/fs/entry.h.
  *
  * Threads: any; nothing here changes. */
 #pragma once

@@ -11,7 +11,7 @@
 
 #include "base/clock.h"
 #include "base/mem.h"
-#include "landing/sink.h"
+#include "models/landing/sink.h"
 #include "support/mariadb_fix.h"
 
 #include "base/banned.h"

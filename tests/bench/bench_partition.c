@@ -8,8 +8,8 @@
 
 #include "base/limits.h"
 #include "base/mem.h"
-#include "partition/archive.h"
-#include "partition/rows.h"
+#include "models/partition/archive.h"
+#include "models/partition/rows.h"
 #include "support/part_gen.h"
 
 #include "base/banned.h"

@@ -9,7 +9,7 @@
 #pragma once
 
 #include "base/buf.h"
-#include "landing/sink.h"
+#include "models/landing/sink.h"
 #include "support/mariadb_fix.h"
 #include "test.h"
 

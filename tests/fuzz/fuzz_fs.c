@@ -3,8 +3,8 @@
  * and what is taken comes back as it was. The first byte says what the rest is. */
 #include "base/macros.h"
 #include "base/mem.h"
-#include "fs/entry.h"
-#include "fs/path.h"
+#include "models/fs/entry.h"
+#include "models/fs/path.h"
 
 #include "base/banned.h"
 

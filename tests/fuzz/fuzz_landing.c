@@ -2,8 +2,8 @@
 /* fuzz_landing.c - any bytes as a rule, as a key of a rule, as an entry and as an error of a dirty
  * table. What is taken reads the same again. The first byte says which. */
 #include "base/codec.h"
-#include "landing/address.h"
-#include "landing/dirty.h"
+#include "models/landing/address.h"
+#include "models/landing/dirty.h"
 
 #include "base/banned.h"
 

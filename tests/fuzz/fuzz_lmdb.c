@@ -5,7 +5,7 @@
 #include <unistd.h>
 
 #include "base/macros.h"
-#include "tile/shard.h"
+#include "models/tile/shard.h"
 
 #include "base/banned.h"
 

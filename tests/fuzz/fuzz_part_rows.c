@@ -2,8 +2,8 @@
 /* fuzz_part_rows.c - bytes are a row of partitions: a record, a row of statistics, or the name of a
  * bucket. What is taken for a record is written again as the same bytes. The first byte says which.
  * */
-#include "partition/info.h"
-#include "partition/stat.h"
+#include "models/partition/info.h"
+#include "models/partition/stat.h"
 
 #include "base/banned.h"
 

@@ -8,8 +8,8 @@
 #include "base/crc32c.h"
 #include "base/limits.h"
 #include "base/mem.h"
-#include "partition/archive.h"
-#include "partition/container.h"
+#include "models/partition/archive.h"
+#include "models/partition/container.h"
 #include "support/part_gen.h"
 
 #include "base/banned.h"

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /* fuzz_tile.c - any bytes as what decoders of tiles read: texts of keys, stored keys, values,
  * marks, a binding. What is taken comes back the same. The first byte says which. */
-#include "tile/tile_int.h"
+#include "models/tile/tile_int.h"
 
 #include "base/banned.h"
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /* fuzz_tile_text.c - what clients send as text: paths of the HTTP port and items of tasks. */
 #include "server/http_url.h"
-#include "tile/queue.h"
+#include "models/tile/queue.h"
 
 #include "base/banned.h"
 

@@ -3,7 +3,7 @@
 #include "support/fs_fix.h"
 
 #include "base/codec.h"
-#include "fs/job.h"
+#include "models/fs/job.h"
 #include "test.h"
 #include "types/spaces.h"
 

@@ -6,8 +6,8 @@
  * Threads: the test's, and those of long commands. */
 #pragma once
 
-#include "fs/check.h"
-#include "fs/query.h"
+#include "models/fs/check.h"
+#include "models/fs/query.h"
 #include "support/kv_fix.h"
 
 struct fs_fix {

@@ -16,7 +16,7 @@
 
 #include "base/arena.h"
 #include "base/rand.h"
-#include "partition/record.h"
+#include "models/partition/record.h"
 
 enum part_gen_kind { PART_GEN_REGULAR, PART_GEN_REALISTIC, PART_GEN_RANDOM, PART_GEN_EXTREME };
 enum { PART_GEN_WORKERS = 50 };

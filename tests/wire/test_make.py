@@ -34,12 +34,12 @@ class Machine:
             for name in os.listdir(directory):
                 if name not in without and not (self.bin / name).is_symlink():
                     (self.bin / name).symlink_to(os.path.join(directory, name))
-        (self.tree / "src" / "fs").mkdir(parents=True)
+        (self.tree / "src/models/fs").mkdir(parents=True)
         (self.tree / "build-node/node_modules/ioredis").mkdir(parents=True)
         for name in ("Makefile", "CMakeLists.txt", "CMakePresets.json"):
             shutil.copy(ROOT / name, self.tree)
         shutil.copytree(ROOT / "tools", self.tree / "tools")
-        shutil.copy(ROOT / "src/fs/file_info.proto", self.tree / "src/fs")
+        shutil.copy(ROOT / "src/models/fs/file_info.proto", self.tree / "src/models/fs")
         named = re.findall(r"\btests/wire/\w+\.c", (ROOT / "CMakeLists.txt").read_text())
         for name in ("src/main.c", "tests/support/test.c", *named):
             (self.tree / name).parent.mkdir(parents=True, exist_ok=True)

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /* cmd_fs_long.c - FS.*: what may meet millions of rows, and waits for a frozen view then. */
-#include "fs/check.h"
-#include "fs/query.h"
+#include "models/fs/check.h"
+#include "models/fs/query.h"
 #include "server/cmd/cmd_fs.h"
 
 #include "base/banned.h"

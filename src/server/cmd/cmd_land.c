@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /* cmd_land.c - LAND.*: rules, and what becomes of their keys. */
 #include "base/mem.h"
-#include "landing/shape.h"
+#include "models/landing/shape.h"
 #include "server/cmd/cmd_land.h"
 #include "server/server_int.h"
 #include "types/hash.h"

@@ -3,7 +3,7 @@
  * Threads: the executor. */
 #pragma once
 
-#include "landing/landing.h"
+#include "models/landing/landing.h"
 #include "server/cmd.h"
 
 /* The rule an argument names; an error if there is none. */

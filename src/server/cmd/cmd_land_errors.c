@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /* cmd_land_errors.c - LAND.ERRORS, LAND.RETRY, LAND.DROP: what the database refused. */
 #include "base/mem.h"
-#include "landing/address.h"
+#include "models/landing/address.h"
 #include "server/cmd/cmd_land.h"
 #include "server/server_int.h"
 #include "types/hash.h"

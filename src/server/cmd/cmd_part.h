@@ -2,7 +2,7 @@
 /* cmd_part.h - what the files of PART.* share. */
 #pragma once
 
-#include "partition/part.h"
+#include "models/partition/part.h"
 #include "server/server_int.h"
 
 /* argv[1] names a job that exists. */

@@ -2,7 +2,7 @@
 /* cmd_part_look.c - PART.*: looking at partitions. */
 #include <math.h>
 
-#include "partition/text.h"
+#include "models/partition/text.h"
 #include "server/cmd/cmd_part.h"
 #include "types/number.h"
 

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-/* cmd_task.c - TASK.*: arguments and replies around tile/queue.h. */
+/* cmd_task.c - TASK.*: arguments and replies around models/tile/queue.h. */
 #include "server/server_int.h"
-#include "tile/queue.h"
-#include "tile/queue_lease.h"
+#include "models/tile/queue.h"
+#include "models/tile/queue_lease.h"
 
 #include "base/banned.h"
 
