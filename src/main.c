@@ -10,7 +10,8 @@
 #include "base/log.h"
 #include "base/signals.h"
 #include "server/server.h"
-#include "store/recover.h"
+#include "store/journal/recover.h"
+#include "store/turns.h"
 #include "types/spaces.h"
 
 #include "base/banned.h"

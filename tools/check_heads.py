@@ -24,7 +24,7 @@ def files():
 
 def mirrors_a_source(name):
     match = re.fullmatch(r"tests/unit/([\w/]+)/test_(\w+)\.c", name)
-    return match and any((ROOT / "src" / match[1] / (match[2] + end)).exists() for end in (".c", ".h"))
+    return match and any(next((ROOT / "src" / match[1]).rglob(match[2] + end), None) for end in (".c", ".h"))
 
 
 def problems_of(path):

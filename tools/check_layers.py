@@ -2,6 +2,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Includes point one way: base <- store <- types <- models/* <- server <- main.
 
+The store's rooms have an order of their own: engine, journal <- hot, flush <- rows; the headers beside
+the rooms are the store's doors, and no room below rows/ uses them.
 The client (cli/) uses base/, store/ and the formats: three files of server/, types/ and tile/ each,
 one of fs/.
 Includes between quotes are written from src/, so each names its layer.
@@ -24,6 +26,12 @@ ALLOWED_FILES = {
     "cli": {"server/resp.h", "server/resp_out.h", "server/commands.def", "types/spaces.h",
             "types/key.h", "types/meta.h", "models/fs/entry.h",
             "models/tile/tilekey.h", "models/tile/value.h", "models/tile/format.h"},
+}
+STORE_ROOMS = {
+    "engine": {"engine"},
+    "journal": {"journal"},
+    "hot": {"engine", "hot"},
+    "flush": {"engine", "journal", "flush"},
 }
 INCLUDE = re.compile(r'^\s*#\s*include\s+"([^"]+)"')
 
@@ -48,6 +56,15 @@ def problems_of(root, path):
             yield f'{path}:{number}: "{name}" is not written from src/'
         elif layer_of(name.split("/")) not in ALLOWED[layer] and name not in ALLOWED_FILES.get(layer, ()):
             yield f'{path}:{number}: {layer}/ may not include "{name}"'
+        else:
+            yield from room_problems_of(path.relative_to(root), number, name)
+
+
+def room_problems_of(path, number, name):
+    room = path.parts[1]
+    if path.parts[0] == "store" and room in STORE_ROOMS and name.startswith("store/"):
+        if name.split("/")[1] not in STORE_ROOMS[room]:
+            yield f'{path}:{number}: store/{room}/ may not include "{name}"'
 
 
 def banned_problems_of(path):

@@ -8,7 +8,7 @@
 #include "base/rand.h"
 #include "cli/cli.h"
 #include "store/restore.h"
-#include "store/store.h"
+#include "store/turns.h"
 #include "types/spaces.h"
 
 #include "base/banned.h"

@@ -9,10 +9,10 @@
 #include "base/mem.h"
 #include "cli/cli.h"
 #include "cli/print.h"
-#include "store/journal_record.h"
-#include "store/record.h"
+#include "store/journal/journal_record.h"
+#include "store/journal/record.h"
+#include "store/journal/segment.h"
 #include "store/restore.h"
-#include "store/segment.h"
 #include "types/spaces.h"
 
 #include "base/banned.h"

@@ -7,7 +7,7 @@
 #include <stdio.h>
 
 #include "base/bytes.h"
-#include "store/space.h"
+#include "store/engine/space.h"
 
 /* At most `max` bytes, then "..." and the length. */
 void print_hex(struct bytes bytes, size_t max);

@@ -15,6 +15,8 @@
 
 #include "base/mem.h"
 #include "server/http.h"
+#include "store/prefetch.h"
+#include "store/turns.h"
 #include "types/zset.h"
 
 #include "base/banned.h"

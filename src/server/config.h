@@ -16,7 +16,7 @@
 
 #include "base/file.h"
 #include "base/log.h"
-#include "store/store.h"
+#include "store/turns.h"
 
 #define CONFIG_CLIENTS_AUTO INT64_MIN /* of maxmemory_clients */
 

@@ -13,6 +13,7 @@
 #include "base/log.h"
 #include "base/mem.h"
 #include "server/http.h"
+#include "store/turns.h"
 
 #include "base/banned.h"
 

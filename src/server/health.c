@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "base/log.h"
+#include "store/turns.h"
 
 #include "base/banned.h"
 

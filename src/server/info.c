@@ -11,6 +11,7 @@
 #include "base/mem.h"
 #include "server/metrics.h"
 #include "server/server_int.h"
+#include "store/turns.h"
 
 #include "base/banned.h"
 

@@ -8,6 +8,7 @@
 #include "server/http.h"
 #include "server/metrics_int.h"
 #include "server/server_int.h"
+#include "store/turns.h"
 
 #include "base/banned.h"
 

@@ -6,6 +6,7 @@
 #include "server/server_int.h"
 
 #include "base/mem.h"
+#include "store/turns.h"
 
 #include "base/banned.h"
 

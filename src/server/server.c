@@ -9,8 +9,10 @@
 
 #include "base/log.h"
 #include "base/mem.h"
-#include "server/http.h"
 #include "models/tile/queue_lease.h"
+#include "server/http.h"
+#include "store/testing.h"
+#include "store/turns.h"
 #include "types/names.h"
 
 #include "base/banned.h"

@@ -20,6 +20,7 @@
 #include "server/config.h"
 #include "server/resp.h"
 #include "server/server.h"
+#include "store/prefetch.h"
 #include "store/task.h"
 #include "models/tile/tile.h"
 #include "types/expire.h"

@@ -8,9 +8,9 @@
  * Threads: one owner. */
 #pragma once
 
-#include "store/catalog.h"
-#include "store/engine.h"
-#include "store/sys.h"
+#include "store/engine/engine.h"
+#include "store/engine/sys.h"
+#include "store/rows/catalog.h"
 
 struct store_dir {
     struct files *files;

@@ -31,8 +31,8 @@
 
 #include <pthread.h>
 
-#include "store/load.h"
-#include "store/store.h"
+#include "store/hot/load.h"
+#include "store/turns.h"
 
 enum task_flags {
     TASK_WRITES = 1,  /* may have to wait for room */

@@ -2,6 +2,7 @@
 /* held.c - keeps the meta row of a run of commands until the last one writes it. */
 #include "types/held.h"
 
+#include "store/turns.h"
 #include "types/key.h"
 
 #include "base/banned.h"

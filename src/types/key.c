@@ -3,6 +3,7 @@
 #include "types/key.h"
 
 #include "base/codec.h"
+#include "store/prefetch.h"
 #include "types/expire.h"
 #include "types/garbage.h"
 

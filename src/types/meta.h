@@ -28,7 +28,7 @@
 #include "base/buf.h"
 #include "base/err.h"
 #include "base/limits.h"
-#include "store/space.h"
+#include "store/engine/space.h"
 
 enum type_tag { /* on disk: append, never renumber */
                 TYPE_STRING = 'r',

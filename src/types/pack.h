@@ -16,7 +16,7 @@
  * Threads: any. */
 #pragma once
 
-#include "store/space.h"
+#include "store/engine/space.h"
 
 /* For struct store_space. */
 enum space_packed data_pack(struct bytes group, struct bytes suffix, struct bytes value,

@@ -2,6 +2,7 @@
 /* renew.c - whether a key that loses many rows is built anew, and a piece of that. */
 #include "types/renew.h"
 
+#include "store/turns.h"
 #include "types/rows.h"
 
 #include "base/banned.h"

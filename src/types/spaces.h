@@ -17,7 +17,7 @@
  * Threads: any; nothing here changes. */
 #pragma once
 
-#include "store/space.h"
+#include "store/engine/space.h"
 
 enum types_space { /* on disk: append, never renumber */
                    SPACE_META = 1,

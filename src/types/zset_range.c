@@ -3,6 +3,7 @@
 #include "types/zset_int.h"
 
 #include "base/codec.h"
+#include "store/prefetch.h"
 #include "types/rows.h"
 
 #include "base/banned.h"

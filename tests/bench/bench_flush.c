@@ -7,10 +7,10 @@
 #include <sys/resource.h>
 #include <unistd.h>
 
-#include "base/mem.h"
 #include "base/codec.h"
-#include "store/flush.h"
-#include "store/record.h"
+#include "base/mem.h"
+#include "store/flush/flush.h"
+#include "store/journal/record.h"
 
 #include "base/banned.h"
 

@@ -4,8 +4,8 @@
 #include <stdlib.h>
 
 #include "base/mem.h"
-#include "store/journal.h"
-#include "store/record.h"
+#include "store/journal/journal.h"
+#include "store/journal/record.h"
 
 #include "base/banned.h"
 

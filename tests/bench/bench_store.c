@@ -21,8 +21,11 @@
 #include "base/codec.h"
 #include "base/mem.h"
 #include "base/rand.h"
-#include "store/load.h"
+#include "store/hot/load.h"
+#include "store/prefetch.h"
 #include "store/store.h"
+#include "store/testing.h"
+#include "store/turns.h"
 
 #include "base/banned.h"
 

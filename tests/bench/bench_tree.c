@@ -7,7 +7,7 @@
 #include "base/macros.h"
 #include "base/mem.h"
 #include "base/rand.h"
-#include "store/tree.h"
+#include "store/hot/tree.h"
 
 #include "base/banned.h"
 

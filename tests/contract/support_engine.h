@@ -8,8 +8,8 @@
  * Threads: one. */
 #pragma once
 
-#include "store/engine.h"
-#include "store/engine_memory.h"
+#include "store/engine/engine.h"
+#include "store/engine/engine_memory.h"
 #include "test.h"
 
 struct engine_fix {

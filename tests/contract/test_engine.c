@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /* test_engine.c - what every engine promises, over RocksDB and memory. */
-#include "store/engine.h"
+#include "store/engine/engine.h"
 
 #include <dirent.h>
 #include <stdio.h>

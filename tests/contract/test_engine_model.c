@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /* test_engine_model.c - random units and reads on every engine beside a naive map. */
-#include "store/engine.h"
+#include "store/engine/engine.h"
 
 #include <pthread.h>
 #include <signal.h>

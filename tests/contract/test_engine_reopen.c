@@ -9,7 +9,7 @@
 
 #include "base/rand.h"
 #include "contract/support_engine.h"
-#include "store/engine.h"
+#include "store/engine/engine.h"
 #include "test.h"
 
 #include "base/banned.h"

@@ -6,7 +6,8 @@
 #include <sys/eventfd.h>
 #include <unistd.h>
 
-#include "store/load.h"
+#include "store/hot/load.h"
+#include "store/turns.h"
 #include "support_child.h"
 
 #include "base/banned.h"

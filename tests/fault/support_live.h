@@ -6,6 +6,7 @@
 #pragma once
 
 #include "store/store.h"
+#include "store/turns.h"
 
 struct live {
     struct store *store;

@@ -5,7 +5,9 @@
 #include <stdio.h>
 
 #include "base/mem.h"
-#include "store/load.h"
+#include "store/hot/load.h"
+#include "store/testing.h"
+#include "store/turns.h"
 #include "test.h"
 
 #include "base/banned.h"

@@ -13,8 +13,9 @@
 #pragma once
 
 #include "base/file_sim.h"
-#include "store/engine_memory.h"
+#include "store/engine/engine_memory.h"
 #include "store/store.h"
+#include "store/testing.h"
 
 enum {
     WORLD_PREFIXES = 4,

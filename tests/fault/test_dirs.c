@@ -7,6 +7,8 @@
 #include "base/codec.h"
 #include "base/crc32c.h"
 #include "base/mem.h"
+#include "store/testing.h"
+#include "store/turns.h"
 #include "support_world.h"
 #include "test.h"
 

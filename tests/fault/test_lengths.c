@@ -6,9 +6,11 @@
 
 #include "base/file_sim.h"
 #include "base/mem.h"
-#include "store/engine_memory.h"
-#include "store/load.h"
+#include "store/engine/engine_memory.h"
+#include "store/hot/load.h"
 #include "store/store.h"
+#include "store/testing.h"
+#include "store/turns.h"
 #include "test.h"
 
 #include "base/banned.h"

@@ -9,6 +9,7 @@
 #include "base/codec.h"
 #include "base/mem.h"
 #include "store/restore.h"
+#include "store/turns.h"
 #include "support_child.h"
 #include "support_live.h"
 #include "test.h"

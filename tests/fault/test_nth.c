@@ -7,6 +7,8 @@
 #include <stdlib.h>
 
 #include "base/mem.h"
+#include "store/testing.h"
+#include "store/turns.h"
 #include "support_world.h"
 #include "test.h"
 

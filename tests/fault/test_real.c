@@ -8,6 +8,7 @@
 
 #include "base/mem.h"
 #include "store/store.h"
+#include "store/turns.h"
 #include "support_child.h"
 #include "test.h"
 

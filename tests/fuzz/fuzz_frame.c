@@ -6,8 +6,8 @@
 #include "base/codec.h"
 #include "base/crc32c.h"
 #include "base/file_sim.h"
-#include "store/record.h"
-#include "store/segment.h"
+#include "store/journal/record.h"
+#include "store/journal/segment.h"
 
 #include "base/banned.h"
 

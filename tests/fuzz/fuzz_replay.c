@@ -7,11 +7,13 @@
 #include "base/codec.h"
 #include "base/file_sim.h"
 #include "base/mem.h"
-#include "store/engine_memory.h"
-#include "store/load.h"
-#include "store/record.h"
-#include "store/segment.h"
+#include "store/engine/engine_memory.h"
+#include "store/hot/load.h"
+#include "store/journal/record.h"
+#include "store/journal/segment.h"
 #include "store/store.h"
+#include "store/testing.h"
+#include "store/turns.h"
 
 #include "base/banned.h"
 

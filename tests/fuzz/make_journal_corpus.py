@@ -1,6 +1,6 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: Apache-2.0
-"""Writes tests/fuzz/corpus/frame/ and replay/: small segments and turns as drawn in src/store/segment.h and record.h."""
+"""Writes tests/fuzz/corpus/frame/ and replay/: small segments and turns as drawn in src/store/journal/segment.h and record.h."""
 import pathlib
 import struct
 

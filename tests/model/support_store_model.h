@@ -12,7 +12,7 @@
 
 #include "base/buf.h"
 #include "base/rand.h"
-#include "store/space.h"
+#include "store/engine/space.h"
 
 enum {
     MODEL_SUFFIXES = 2048,

@@ -4,6 +4,8 @@
 #include "model/support_store_sim.h"
 
 #include "base/mem.h"
+#include "store/prefetch.h"
+#include "store/turns.h"
 
 #include "base/banned.h"
 

@@ -6,7 +6,9 @@
 #include <stdio.h>
 
 #include "base/mem.h"
-#include "store/sys.h"
+#include "store/engine/sys.h"
+#include "store/testing.h"
+#include "store/turns.h"
 #include "test.h"
 
 #include "base/banned.h"

@@ -12,9 +12,10 @@
 #include "base/clock.h"
 #include "base/file_sim.h"
 #include "model/support_store_model.h"
-#include "store/engine_memory.h"
-#include "store/load.h"
+#include "store/engine/engine_memory.h"
+#include "store/hot/load.h"
 #include "store/store.h"
+#include "store/turns.h"
 
 enum { SIM_CLIENTS = 10, SIM_OPS_MAX = 8, SIM_FREEZES = 2, SIM_EVENT_KINDS = 18, SIM_FOCUS = 6 };
 

@@ -6,6 +6,8 @@
 #include "base/mem.h"
 #include "model/support_store_sim.h"
 #include "store/task.h"
+#include "store/testing.h"
+#include "store/turns.h"
 #include "test.h"
 
 #include "base/banned.h"

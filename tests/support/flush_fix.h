@@ -8,9 +8,9 @@
 #pragma once
 
 #include "base/file_sim.h"
-#include "store/engine_memory.h"
-#include "store/flush.h"
-#include "store/record.h"
+#include "store/engine/engine_memory.h"
+#include "store/flush/flush.h"
+#include "store/journal/record.h"
 
 enum { /* the spaces of the fixture */
        FIX_WHOLE = 1,

@@ -4,6 +4,8 @@
 
 #include "base/codec.h"
 #include "models/fs/job.h"
+#include "store/testing.h"
+#include "store/turns.h"
 #include "test.h"
 #include "types/spaces.h"
 

@@ -6,7 +6,7 @@
 #pragma once
 
 #include "base/file_sim.h"
-#include "store/recover.h"
+#include "store/journal/recover.h"
 
 enum { JOURNAL_FIX_TURNS_MAX = 512, JOURNAL_FIX_BODY_BYTES_MAX = 16 * 1024 };
 

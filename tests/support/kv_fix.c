@@ -2,7 +2,9 @@
 /* kv_fix.c - a keyspace over a store in memory, for unit tests. */
 #include "support/kv_fix.h"
 
-#include "store/load.h"
+#include "store/hot/load.h"
+#include "store/testing.h"
+#include "store/turns.h"
 #include "test.h"
 #include "types/spaces.h"
 

@@ -6,7 +6,7 @@
 #pragma once
 
 #include "base/file_sim.h"
-#include "store/engine_memory.h"
+#include "store/engine/engine_memory.h"
 #include "types/kv.h"
 
 struct kv_fix {

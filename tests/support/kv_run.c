@@ -4,6 +4,7 @@
 
 #include <stdio.h>
 
+#include "store/turns.h"
 #include "test.h"
 #include "types/list.h"
 

@@ -4,6 +4,8 @@
 
 #include <stdio.h>
 
+#include "store/testing.h"
+#include "store/turns.h"
 #include "test.h"
 #include "types/spaces.h"
 

@@ -14,7 +14,7 @@
 
 #include "base/file_sim.h"
 #include "server/server_int.h"
-#include "store/engine_memory.h"
+#include "store/engine/engine_memory.h"
 
 enum { SERVER_FIX_TEXT_BYTES = 4096 };
 

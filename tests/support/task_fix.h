@@ -8,7 +8,7 @@
 
 #include "base/clock.h"
 #include "base/file_sim.h"
-#include "store/engine_memory.h"
+#include "store/engine/engine_memory.h"
 #include "store/task.h"
 
 enum { META = 1, DATA = 2, LOG_MAX = 512 };

@@ -7,7 +7,7 @@
 #include "base/codec.h"
 #include "base/macros.h"
 #include "base/mem.h"
-#include "store/tree.h"
+#include "store/hot/tree.h"
 
 #include "base/banned.h"
 

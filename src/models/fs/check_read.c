@@ -9,7 +9,7 @@
 
 #include "base/mem.h"
 #include "models/fs/check_int.h"
-#include "store/sys.h"
+#include "store/engine/sys.h"
 #include "types/spaces.h"
 
 #include "base/banned.h"

@@ -3,6 +3,7 @@
 #include "models/fs/job.h"
 
 #include "models/fs/fs_int.h"
+#include "store/turns.h"
 
 #include "base/banned.h"
 

@@ -13,6 +13,7 @@
 
 #include "base/thread.h"
 #include "models/fs/source.h"
+#include "store/turns.h"
 
 enum fs_job_state { FS_JOB_NEW, FS_JOB_FREEZING, FS_JOB_READING, FS_JOB_OVER };
 

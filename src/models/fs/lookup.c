@@ -2,6 +2,7 @@
 /* lookup.c - from a path or an id to an entry, and the lists of a directory. */
 #include "models/fs/fs_int.h"
 
+#include "store/prefetch.h"
 #include "types/number.h"
 
 #include "base/banned.h"

@@ -7,6 +7,7 @@
 #include <xxhash.h>
 
 #include "models/fs/fs_int.h"
+#include "store/prefetch.h"
 
 #include "base/banned.h"
 

@@ -6,6 +6,7 @@
 
 #include "base/mem.h"
 #include "models/fs/fs_int.h"
+#include "store/turns.h"
 #include "types/spaces.h"
 
 #include "base/banned.h"

@@ -21,6 +21,7 @@
 #include "base/log.h"
 #include "base/mem.h"
 #include "models/landing/lander_int.h"
+#include "store/turns.h"
 #include "types/hash.h"
 
 #include "base/banned.h"

@@ -7,6 +7,7 @@
  *       the shards say what there is. */
 #include "base/mem.h"
 #include "models/tile/tile_int.h"
+#include "store/prefetch.h"
 #include "types/spaces.h"
 
 #include "base/banned.h"

@@ -17,6 +17,7 @@
 #pragma once
 
 #include "base/dlist.h"
+#include "store/prefetch.h"
 #include "store/task.h"
 #include "models/tile/tilekey.h"
 #include "models/tile/value.h"

@@ -6,6 +6,7 @@
 #include <stdio.h>
 #include <time.h>
 
+#include "store/testing.h"
 #include "types/number.h"
 
 #include "base/banned.h"

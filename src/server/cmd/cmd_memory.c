@@ -3,6 +3,7 @@
 #include "server/server_int.h"
 
 #include "base/mem.h"
+#include "store/turns.h"
 #include "types/string.h"
 
 #include "base/banned.h"

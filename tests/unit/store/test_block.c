@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "store/block.h"
+#include "store/hot/block.h"
 
 #include <stdio.h>
 

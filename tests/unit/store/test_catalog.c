@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "store/catalog.h"
+#include "store/rows/catalog.h"
 
 #include <stdio.h>
 

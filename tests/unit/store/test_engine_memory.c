@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "store/engine_memory.h"
+#include "store/engine/engine_memory.h"
 
 #include <pthread.h>
 #include <stdatomic.h>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "store/flush.h"
+#include "store/flush/flush.h"
 
 #include <pthread.h>
 #include <stdio.h>

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 /* test_flush_reopen.c - a flusher whose engine keeps an error and is opened again. */
-#include "store/flush.h"
+#include "store/flush/flush.h"
 
-#include "store/engine_memory.h"
+#include "store/engine/engine_memory.h"
 #include "support/flush_fix.h"
 #include "test.h"
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "store/hot.h"
+#include "store/hot/hot.h"
 
 #include <stdio.h>
 

@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "store/journal.h"
+#include "store/journal/journal.h"
 
 #include <pthread.h>
 #include <stdatomic.h>
 #include <stdio.h>
 
 #include "base/mem.h"
-#include "store/journal_int.h"
-#include "store/recover.h"
+#include "store/journal/journal_int.h"
+#include "store/journal/recover.h"
 #include "support/journal_fix.h"
 #include "test.h"
 

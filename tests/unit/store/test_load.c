@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 /* test_load.c - loads over the engine in memory: without threads, so that a test decides when each
  * step happens, and once with threads, for TSan. */
-#include "store/load.h"
+#include "store/hot/load.h"
 
 #include <stdio.h>
 
 #include "base/mem.h"
-#include "store/engine_memory.h"
+#include "store/engine/engine_memory.h"
 #include "test.h"
 
 #include "base/banned.h"

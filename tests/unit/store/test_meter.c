@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "store/meter.h"
+#include "store/hot/meter.h"
 
 #include "base/rand.h"
 #include "test.h"

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "store/recover.h"
+#include "store/journal/recover.h"
 
 #include <stdio.h>
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "store/reserve.h"
+#include "store/journal/reserve.h"
 
 #include "base/file_sim.h"
 #include "test.h"

@@ -6,6 +6,8 @@
 #include <stdio.h>
 
 #include "store/store.h"
+#include "store/testing.h"
+#include "store/turns.h"
 #include "test.h"
 
 #include "base/banned.h"

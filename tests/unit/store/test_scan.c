@@ -2,7 +2,9 @@
 /* test_scan.c - rows of a prefix: those in memory, and pages of those in the engine. */
 #include <stdio.h>
 
-#include "store/load.h"
+#include "store/hot/load.h"
+#include "store/testing.h"
+#include "store/turns.h"
 #include "support/task_fix.h"
 #include "test.h"
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "store/segment.h"
+#include "store/journal/segment.h"
 
 #include "base/codec.h"
 #include "base/crc32c.h"

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "store/space.h"
+#include "store/engine/space.h"
 
 #include "base/mem.h"
 #include "base/rand.h"

@@ -8,8 +8,11 @@
 #include "base/file_sim.h"
 #include "base/mem.h"
 #include "base/rand.h"
-#include "store/engine_memory.h"
-#include "store/load.h"
+#include "store/engine/engine_memory.h"
+#include "store/hot/load.h"
+#include "store/prefetch.h"
+#include "store/testing.h"
+#include "store/turns.h"
 #include "test.h"
 
 #include "base/banned.h"

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "store/sys.h"
+#include "store/engine/sys.h"
 
-#include "store/engine_memory.h"
+#include "store/engine/engine_memory.h"
 #include "test.h"
 
 #include "base/banned.h"

@@ -6,6 +6,8 @@
 #include <stdatomic.h>
 #include <stdio.h>
 
+#include "store/testing.h"
+#include "store/turns.h"
 #include "support/task_fix.h"
 #include "test.h"
 

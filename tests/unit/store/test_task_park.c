@@ -5,6 +5,8 @@
 
 #include <stdio.h>
 
+#include "store/testing.h"
+#include "store/turns.h"
 #include "support/task_fix.h"
 #include "test.h"
 

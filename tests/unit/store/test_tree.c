@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "store/tree.h"
+#include "store/hot/tree.h"
 
 #include <stdio.h>
 

@@ -4,6 +4,8 @@
 #include <stdio.h>
 
 #include "base/mem.h"
+#include "store/testing.h"
+#include "store/turns.h"
 #include "support/kv_events.h"
 #include "support/kv_keys.h"
 #include "support/kv_run.h"

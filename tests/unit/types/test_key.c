@@ -3,6 +3,7 @@
 
 #include <stdio.h>
 
+#include "store/turns.h"
 #include "support/kv_events.h"
 #include "support/kv_keys.h"
 #include "test.h"

@@ -5,6 +5,7 @@
 #include <stdlib.h>
 
 #include "base/codec.h"
+#include "store/turns.h"
 #include "support/kv_fix.h"
 #include "test.h"
 

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "types/run.h"
 
+#include "store/turns.h"
 #include "support/kv_events.h"
 #include "support/kv_keys.h"
 #include "test.h"

@@ -5,6 +5,7 @@
 #include <stdlib.h>
 
 #include "base/mem.h"
+#include "store/turns.h"
 #include "support/kv_keys.h"
 #include "test.h"
 #include "types/key.h"

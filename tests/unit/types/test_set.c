@@ -3,6 +3,8 @@
 
 #include <stdio.h>
 
+#include "store/testing.h"
+#include "store/turns.h"
 #include "support/kv_events.h"
 #include "test.h"
 #include "types/rows.h"

@@ -3,6 +3,7 @@
 
 #include <stdio.h>
 
+#include "store/testing.h"
 #include "support/kv_events.h"
 #include "test.h"
 #include "types/rows.h"

@@ -5,6 +5,8 @@
 #include <stdio.h>
 #include <stdlib.h>
 
+#include "store/testing.h"
+#include "store/turns.h"
 #include "support/kv_fix.h"
 #include "test.h"
 

@@ -5,6 +5,7 @@
 #include <stdio.h>
 
 #include "base/codec.h"
+#include "store/testing.h"
 #include "support/fs_fix.h"
 #include "test.h"
 

@@ -7,6 +7,7 @@
 #include "base/codec.h"
 #include "models/partition/idwalk.h"
 #include "models/partition/part_int.h"
+#include "store/testing.h"
 #include "support/kv_fix.h"
 #include "support/kv_keys.h"
 #include "test.h"

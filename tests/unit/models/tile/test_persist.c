@@ -5,7 +5,8 @@
 
 #include "base/file_sim.h"
 #include "base/mem.h"
-#include "store/engine_memory.h"
+#include "store/engine/engine_memory.h"
+#include "store/turns.h"
 #include "test.h"
 #include "models/tile/tile.h"
 #include "types/spaces.h"

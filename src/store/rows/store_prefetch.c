@@ -1,0 +1,257 @@
+// SPDX-License-Identifier: Apache-2.0
+/* store_prefetch.c - brings what a command will touch into the processor's cache. */
+#include "store/hot/tree_inner.h"
+#include "store/rows/store_int.h"
+
+#include "base/banned.h"
+
+/* A get of a random hot row is two cache misses, its bucket and the row itself, and next to nothing
+ * else. The misses of one get depend on each other, those of different keys do not: so all buckets
+ * are asked for first, then all entries, then the roots of groups, and each step finds what the one
+ * before has asked for. Nothing is compared: an entry that only shares its key's 16 bits of hash is
+ * brought in vain. */
+
+enum {
+    STEP_KEYS = 16, /* about as many misses as a core has in flight */
+    LINE_BYTES = 64,
+    ROW_LINES = 2,   /* a row's header, its key and the beginning of its value */
+    BLOCK_LINES = 4, /* a small block, or the directory of a larger one */
+};
+
+static void lines_prefetch(const void *from, size_t count)
+{
+    for (size_t i = 0; i < count; i++)
+        __builtin_prefetch((const uint8_t *)from + i * LINE_BYTES);
+}
+
+static void root_prefetch(const struct hot *hot, const struct hot_head *head)
+{
+    if (hot_slot_whole(hot, hot_head_slot(head)))
+        return; /* it only looked like the group */
+    const struct tree *tree = &((const struct hot_group *)head)->tree;
+    if (tree->root && tree->height > 0)
+        inner_prefetch(tree->root);
+    else if (tree->root)
+        lines_prefetch(tree->root, BLOCK_LINES);
+}
+
+void store_ahead_add(struct store *store, struct store_ahead *ahead, struct store_group group)
+{
+    const struct hot *hot = &store->hot;
+    ASSERT(group.prefix < hot->prefix_count);
+    if (ahead->count == STORE_AHEAD_MAX)
+        return;
+    if (group.key.len > STORE_GROUP_KEY_BYTES_MAX)
+        return; /* there is no such key */
+    uint64_t hash = hot_hash(hot, hot->prefix[group.prefix].slot, group.key);
+    table_prefetch(&hot->table, hash);
+    ahead->hash[ahead->count] = hash;
+    ahead->prefix[ahead->count++] = group.prefix;
+}
+
+/* Entries in the overflow of their bucket come one step later than the others. */
+static void step_bring(struct hot *hot, const uint32_t *prefix, const uint64_t *hash, size_t count)
+{
+    struct hot_head *head[STEP_KEYS];
+    bool more[STEP_KEYS];
+    for (size_t i = 0; i < count; i++) {
+        head[i] = table_guess(&hot->table, hash[i], &more[i]);
+        if (head[i])
+            lines_prefetch(head[i], ROW_LINES);
+    }
+    for (size_t i = 0; i < count; i++) {
+        if (UNLIKELY(more[i]))
+            head[i] = table_guess_more(&hot->table, hash[i]);
+        if (UNLIKELY(more[i]) && head[i])
+            lines_prefetch(head[i], ROW_LINES);
+    }
+    for (size_t i = 0; i < count; i++) {
+        if (!head[i])
+            continue;
+        if (!hot_slot_whole(hot, hot->prefix[prefix[i]].slot))
+            root_prefetch(hot, head[i]);
+        else if (hot->ahead_count < HOT_AHEAD_MAX)
+            hot->ahead[hot->ahead_count++] = (struct hot_row *)head[i];
+    }
+}
+
+void store_ahead_bring(struct store *store, struct store_ahead *ahead)
+{
+    struct hot *hot = &store->hot;
+    hot->ahead_next = hot->ahead_count = 0;
+    for (size_t at = 0; at < ahead->count; at += STEP_KEYS)
+        step_bring(hot, ahead->prefix + at, ahead->hash + at,
+                   ahead->count - at < STEP_KEYS ? ahead->count - at : STEP_KEYS);
+    ahead->count = 0;
+}
+
+void store_prefetch(struct store *store, const struct store_group *group, size_t count)
+{
+    struct store_ahead ahead;
+    for (size_t at = 0; at < count;) {
+        ahead.count = 0;
+        for (; at < count && ahead.count < STORE_AHEAD_MAX; at++)
+            store_ahead_add(store, &ahead, group[at]);
+        store_ahead_bring(store, &ahead);
+    }
+}
+
+/* ---- rows of groups ---- */
+
+/* One level of all trees after the other; the misses of a level overlap. `at` ends at the blocks.
+ * What is known of the way is noted. */
+static void rows_descend(const struct store_row *row, struct store_way *way, size_t count,
+                         const void **at)
+{
+    size_t known[STEP_KEYS];
+    bool more = true;
+    for (size_t i = 0; i < count; i++) {
+        at[i] = way[i].group ? way[i].group->tree.root : NULL;
+        known[i] = 0;
+    }
+    for (uint8_t level = 0; more; level++) {
+        more = false;
+        for (size_t i = 0; i < count; i++) {
+            if (!at[i] || level >= way[i].group->tree.height)
+                continue;
+            struct inner *node = (struct inner *)(uintptr_t)at[i];
+            uint16_t index = inner_find(node, row[i].suffix, &known[i]);
+            at[i] = node->child[index];
+            if (level + 1 < way[i].group->tree.height)
+                inner_prefetch(at[i]);
+            else
+                __builtin_prefetch(at[i]); /* it says how long the directory is */
+            if (level < STORE_WAY_LEVELS)
+                way[i].path[level] = (struct tree_step){node, index};
+            more = true;
+        }
+    }
+    for (size_t i = 0; i < count; i++)
+        if (at[i])
+            block_prefetch_slots(at[i]);
+    for (size_t i = 0; i < count; i++) {
+        way[i].known = (uint16_t)known[i];
+        if (at[i])
+            way[i].hint = block_prefetch_entry(at[i], row[i].suffix);
+    }
+    for (size_t i = 0; i < count; i++)
+        if (at[i])
+            block_prefetch_out(at[i], row[i].suffix, way[i].hint);
+}
+
+/* The groups of a step's rows; the roots of their trees are asked for. */
+static void groups_find(const struct hot *hot, const struct store_row *row, size_t count,
+                        struct store_way *way)
+{
+    uint64_t hash[STEP_KEYS];
+    for (size_t i = 0; i < count; i++) {
+        ASSERT(row[i].group.key.len <= STORE_GROUP_KEY_BYTES_MAX);
+        if (i > 0 && row[i].group.key.ptr == row[i - 1].group.key.ptr)
+            continue;
+        hash[i] = hot_hash(hot, hot->prefix[row[i].group.prefix].slot, row[i].group.key);
+        table_prefetch(&hot->table, hash[i]);
+    }
+    for (size_t i = 0; i < count; i++) {
+        if (i > 0 && row[i].group.key.ptr == row[i - 1].group.key.ptr) {
+            way[i].group = way[i - 1].group;
+            continue;
+        }
+        way[i].group =
+            hot_group_find(hot, hot->prefix[row[i].group.prefix].slot, row[i].group.key, hash[i]);
+        if (way[i].group)
+            root_prefetch(hot, &way[i].group->head);
+    }
+}
+
+/* Names the ways of a step; those that cannot be kept lead nowhere. */
+static void ways_name(const struct store_row *row, struct store_way *way, size_t count)
+{
+    for (size_t i = 0; i < count; i++) {
+        struct bytes suffix = row[i].suffix;
+        if (!way[i].group)
+            continue;
+        if (suffix.len > STORE_WAY_BYTES || way[i].group->tree.height > STORE_WAY_LEVELS) {
+            way[i].group = NULL;
+            continue;
+        }
+        way[i].suffix_len = (uint8_t)suffix.len;
+        if (suffix.len)
+            memcpy(way[i].suffix, suffix.ptr, suffix.len);
+    }
+}
+
+void store_prefetch_rows(struct store *store, const struct store_row *row, size_t count)
+{
+    const void *block[STEP_KEYS];
+    struct store_way further[STEP_KEYS];
+    store->ways.count = store->ways.next = 0;
+    store->ways.shape = store->shape_count;
+    for (size_t at = 0; at < count; at += STEP_KEYS, row += STEP_KEYS) {
+        size_t step = count - at < STEP_KEYS ? count - at : STEP_KEYS;
+        bool kept = at + step <= STORE_WAYS_MAX;
+        struct store_way *way = kept ? store->ways.way + at : further;
+        groups_find(&store->hot, row, step, way);
+        rows_descend(row, way, step, block);
+        if (!kept)
+            continue;
+        ways_name(row, way, step);
+        store->ways.count += (uint32_t)step;
+    }
+}
+
+void store_peek_rows(struct store *store, const struct store_row *row, size_t count,
+                     struct bytes *ret_packed)
+{
+    const void *block[STEP_KEYS];
+    struct store_way way[STEP_KEYS];
+    for (size_t at = 0; at < count; at += STEP_KEYS, row += STEP_KEYS, ret_packed += STEP_KEYS) {
+        size_t step = count - at < STEP_KEYS ? count - at : STEP_KEYS;
+        groups_find(&store->hot, row, step, way);
+        rows_descend(row, way, step, block);
+        for (size_t i = 0; i < step; i++) {
+            bool exact = false;
+            uint16_t index = block[i] ? block_find_hint(block[i], row[i].suffix, way[i].known,
+                                                        way[i].hint, &exact)
+                                      : 0;
+            struct entry entry = {0};
+            if (exact)
+                entry = block_entry(block[i], index);
+            ret_packed[i] = entry.flags & ENTRY_TOMB ? (struct bytes){0} : entry.value;
+        }
+    }
+}
+
+bool store_peek(struct store *store, struct store_group group, struct bytes *ret_packed)
+{
+    struct hot *hot = &store->hot;
+    if (group.key.len > STORE_GROUP_KEY_BYTES_MAX)
+        return false;
+    uint32_t next = hot->ahead_next; /* who asks comes again */
+    const struct hot_row *row = hot_row_get(hot, hot->prefix[group.prefix].slot, group.key);
+    hot->ahead_next = next;
+    if (!row || row->value_bits & HOT_ROW_TOMB)
+        return false;
+    *ret_packed = hot_row_value(row);
+    return true;
+}
+
+size_t store_peek_suffixes(struct store *store, struct store_group group, struct bytes from,
+                           bool reverse, struct bytes *ret_suffix, size_t max)
+{
+    size_t count = 0;
+    struct hot *hot = &store->hot;
+    struct tree_pos pos;
+    if (group.key.len > STORE_GROUP_KEY_BYTES_MAX)
+        return 0;
+    const struct hot_group *found = hot_group_get(hot, hot->prefix[group.prefix].slot, group.key);
+    if (!found)
+        return 0;
+    const struct tree *tree = &found->tree;
+    tree_seek(tree, from, &pos);
+    bool more = reverse ? tree_prev(tree, &pos) : tree_settle(tree, &pos);
+    while (more && count < max && !(block_flags(pos.block, pos.index) & ENTRY_TOMB)) {
+        ret_suffix[count++] = block_entry(pos.block, pos.index).suffix;
+        more = reverse ? tree_prev(tree, &pos) : tree_next(tree, &pos);
+    }
+    return count;
+}
