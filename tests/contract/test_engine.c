@@ -610,7 +610,7 @@ TEST(keys_and_values_of_all_sizes_come_back)
     engine_fix_each(sizes_round_trip);
 }
 
-/* ---- care ---- */
+/* ---- state, copies, repair, compaction ---- */
 
 static void checkpoints_are_engines(struct engine_fix *fix)
 {

@@ -112,7 +112,7 @@ struct engine_ops {
     enum rc (*unit_apply)(struct engine_unit *unit, struct err *err);
     void (*unit_close)(struct engine_unit *unit); /* frees it; what was not applied is dropped */
 
-    /* ---- care ---- */
+    /* ---- state, copies, repair, compaction ---- */
 
     void (*pressure)(struct engine *engine, struct engine_pressure *ret_pressure); /* cheap */
     void (*stats)(struct engine *engine, struct engine_stats *ret_stats);

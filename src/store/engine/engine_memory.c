@@ -882,7 +882,7 @@ static void memory_unit_close(struct engine_unit *unit)
     mem_free(self);
 }
 
-/* ---- care ---- */
+/* ---- state, copies, repair, compaction ---- */
 
 static void memory_pressure(struct engine *engine, struct engine_pressure *ret_pressure)
 {

@@ -604,7 +604,7 @@ static void rocks_unit_close(struct engine_unit *unit)
     mem_free(self);
 }
 
-/* ---- care ---- */
+/* ---- state, copies, repair, compaction ---- */
 
 static uint64_t property(struct rocks *rocks, const char *name)
 {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /* engine_rocksdb_int.h - the inside of the engine on RocksDB.
  *
- *   engine_rocksdb.c       options, open and close, units, care
+ *   engine_rocksdb.c       options, open and close, units, state and repair
  *   engine_rocksdb_read.c  gets, iterators, views, and the shelter of readers
  *   engine_rocksdb_version.c  the library of the start against that of the build
  *

@@ -6,7 +6,7 @@
  *   store_turn.c      commits, undo, the end of a turn
  *   store_walk.c      order: walks, n-th, rank, counts
  *   store_scan.c      all rows of a prefix, in no order or page by page
- *   store_care.c      between turns: loads, marks, room, evictions, freeze, backup, statistics
+ *   store_idle.c      idle work: loads, marks, room, evictions, freeze, backup, statistics
  *   store_open.c      open, recovery, close
  *
  * Threads: the executor, except store__notify(). */

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-/* store_care.c - between turns: what other threads finished is taken in, what is clean and unused
- * goes.
+/* store_idle.c - idle work, between two turns: the executor takes in what other threads finished
+ * and evicts what is clean and unused.
  *
- * Invariant: none of this runs while a change could still be undone (an undo entry would point into
+ * Invariant: no idle work runs while a change could still be undone (an undo entry would point into
  * what a load or an eviction moves). */
 #include "store/rows/store_int.h"
 
