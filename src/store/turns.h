@@ -42,7 +42,7 @@ struct store_options {
     uint32_t loader_count;   /* 0: 1 */
     bool manual;             /* no threads: store_step() does their work */
     bool always_cold;        /* tests: never ask the engine's memory from the executor */
-    uint32_t tidy_count;     /* tests: so many tombstones and empty groups begin a round; 0: many */
+    uint32_t purge_count;     /* tests: so many tombstones and empty groups begin a round; 0: many */
     /* From any thread: store_poll() has something to do. May be NULL. */
     void (*wake)(void *arg);
     void *wake_arg;
@@ -129,7 +129,7 @@ enum rc store_backup_start(struct store *store, const char *dir, struct store_fr
 
 struct store_stats {
     uint64_t hot_bytes, hot_bytes_max, dirty_bytes, pinned_bytes;
-    uint64_t hot_entry_count, evicted_block_count, evicted_row_count, tidied_count;
+    uint64_t hot_entry_count, evicted_block_count, evicted_row_count, purged_count;
     uint64_t load_count, load_row_count, load_failed_count, loads_in_flight, preempted_count;
     char load_failed_reason[ERR_TEXT_BYTES]; /* of the last one */
     uint64_t cold_count;                     /* reads answered RC_COLD */

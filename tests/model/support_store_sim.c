@@ -510,7 +510,7 @@ static void stats_take(struct sim *sim)
     struct store_stats stats;
     store_stats(sim->store, &stats);
     sim->evicted_count += stats.evicted_block_count + stats.evicted_row_count;
-    sim->tidied_count += stats.tidied_count;
+    sim->purged_count += stats.purged_count;
     sim->load_count += stats.load_count;
     sim->unit_count += stats.flush_unit_count;
     sim->preempted_count += stats.preempted_count;
@@ -748,7 +748,7 @@ void sim_init(struct sim *sim, uint64_t seed)
     options->disk_reserve_bytes = sim_below(sim, 2) ? 0 : sim_below(sim, 16 * 1024);
     options->durability = (enum durability)sim_below(sim, 3);
     options->always_cold = sim_below(sim, 2);
-    options->tidy_count = sim_below(sim, 4) ? 1 + (uint32_t)sim_below(sim, 40) : 0;
+    options->purge_count = sim_below(sim, 4) ? 1 + (uint32_t)sim_below(sim, 40) : 0;
     engine_memory_cold(sim->memory, sim_below(sim, 2));
     sim_start(sim);
     groups_fill(sim);

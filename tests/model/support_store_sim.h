@@ -103,7 +103,7 @@ struct sim {
     size_t ghost_count;
     uint64_t ghost_lsn;
     uint64_t commit_count, cold_count, give_up_count, crash_count, freeze_count, failed_turn_count;
-    uint64_t evicted_count, tidied_count, load_count, unit_count, preempted_count,
+    uint64_t evicted_count, purged_count, load_count, unit_count, preempted_count,
         open_failed_count;
     uint64_t reopen_count;
 };

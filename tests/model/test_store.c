@@ -42,7 +42,7 @@ static void on_abort(int number)
 
 struct totals {
     uint64_t event_count, commit_count, cold_count, give_up_count, crash_count, freeze_count;
-    uint64_t failed_turn_count, evicted_count, tidied_count, load_count, unit_count,
+    uint64_t failed_turn_count, evicted_count, purged_count, load_count, unit_count,
         preempted_count;
     uint64_t open_failed_count, reopen_count;
 };
@@ -67,7 +67,7 @@ static void seed_run(uint64_t seed, uint64_t event_count, struct totals *totals)
     totals->open_failed_count += sim.open_failed_count;
     sim_done(&sim);
     totals->evicted_count += sim.evicted_count;
-    totals->tidied_count += sim.tidied_count;
+    totals->purged_count += sim.purged_count;
     totals->load_count += sim.load_count;
     totals->unit_count += sim.unit_count;
     totals->preempted_count += sim.preempted_count;
@@ -89,14 +89,14 @@ TEST(the_store_answers_as_a_naive_map_whatever_is_hot_cold_flushed_or_lost)
     printf("seeds %llu..%llu: %llu events, %.0f a second of CPU; %llu commits, %llu cold, %llu "
            "gave up, "
            "%llu crashes, %llu failed opens, %llu failed turns, %llu views, %llu evictions, "
-           "%llu tidied, %llu loads, %llu units, %llu preempted, %llu reopens\n",
+           "%llu purged, %llu loads, %llu units, %llu preempted, %llu reopens\n",
            (unsigned long long)first, (unsigned long long)(first + count - 1),
            (unsigned long long)totals.event_count, (double)totals.event_count / seconds,
            (unsigned long long)totals.commit_count, (unsigned long long)totals.cold_count,
            (unsigned long long)totals.give_up_count, (unsigned long long)totals.crash_count,
            (unsigned long long)totals.open_failed_count,
            (unsigned long long)totals.failed_turn_count, (unsigned long long)totals.freeze_count,
-           (unsigned long long)totals.evicted_count, (unsigned long long)totals.tidied_count,
+           (unsigned long long)totals.evicted_count, (unsigned long long)totals.purged_count,
            (unsigned long long)totals.load_count, (unsigned long long)totals.unit_count,
            (unsigned long long)totals.preempted_count, (unsigned long long)totals.reopen_count);
 }

@@ -721,22 +721,22 @@ bool hot_sweep(struct hot *hot, uint32_t bucket_max)
     return hot->dead_count > 0 || hot->dead_tree_count > 0;
 }
 
-void hot_tidy_begin(struct hot *hot)
+void hot_purge_begin(struct hot *hot)
 {
-    uint64_t enough = hot->tidy_count;
+    uint64_t enough = hot->purge_count;
     if (enough == 0) {
         enough = hot->table.entry_count / TIDY_PART;
         if (enough < TIDY_TRASH_MIN)
             enough = TIDY_TRASH_MIN;
     }
-    if (hot->tidying || hot->trash_count < enough)
+    if (hot->purging || hot->trash_count < enough)
         return;
-    hot->tidying = true;
-    hot->tidy_cursor = 0;
-    hot->trash_count = hot->tidy_left_count = 0;
+    hot->purging = true;
+    hot->purge_cursor = 0;
+    hot->trash_count = hot->purge_left_count = 0;
 }
 
-static void entry_tidy(struct hot *hot, struct hot_head *head, uint32_t horizon)
+static void entry_purge(struct hot *hot, struct hot_head *head, uint32_t horizon)
 {
     uint32_t slot = hot_head_slot(head);
     uint64_t before = hot->table.entry_count;
@@ -752,21 +752,21 @@ static void entry_tidy(struct hot *hot, struct hot_head *head, uint32_t horizon)
         row_visit(hot, (struct hot_row *)head, horizon);
     }
     if (hot->table.entry_count == before)
-        hot->tidy_left_count++;
+        hot->purge_left_count++;
     else
-        hot->tidied_count++;
+        hot->purged_count++;
 }
 
-void hot_tidy(struct hot *hot, uint32_t horizon, uint32_t bucket_max)
+void hot_purge(struct hot *hot, uint32_t horizon, uint32_t bucket_max)
 {
-    for (uint32_t n = 0; n < bucket_max && hot->tidying; n++) {
-        hot->tidy_cursor = bucket_collect(hot, hot->tidy_cursor);
+    for (uint32_t n = 0; n < bucket_max && hot->purging; n++) {
+        hot->purge_cursor = bucket_collect(hot, hot->purge_cursor);
         for (size_t i = 0; i < hot->bucket_count; i++)
-            entry_tidy(hot, hot->bucket[i], horizon);
-        hot->tidying = hot->tidy_cursor != 0;
+            entry_purge(hot, hot->bucket[i], horizon);
+        hot->purging = hot->purge_cursor != 0;
     }
-    if (!hot->tidying)
-        hot->trash_count += hot->tidy_left_count;
+    if (!hot->purging)
+        hot->trash_count += hot->purge_left_count;
 }
 
 uint64_t hot_bytes(const struct hot *hot)

@@ -109,18 +109,18 @@ struct hot {
     struct buf hand_key;
     struct buf hand_suffix;
     uint64_t sweep_cursor;
-    /* Tombstones and empty groups that have come since the last round of hot_tidy(), and those it
+    /* Tombstones and empty groups that have come since the last round of hot_purge(), and those it
      * left; some have been filled again. */
     uint64_t trash_count;
-    uint32_t tidy_count; /* so many begin a round; 0: as hot_tidy_begin() finds right */
-    bool tidying;
-    uint64_t tidy_cursor, tidy_left_count;
+    uint32_t purge_count; /* so many begin a round; 0: as hot_purge_begin() finds right */
+    bool purging;
+    uint64_t purge_cursor, purge_left_count;
     struct hot_head **bucket; /* entries of one bucket while it is visited */
     size_t bucket_count;
     size_t bucket_cap;
     uint64_t evicted_block_count;
     uint64_t evicted_row_count;
-    uint64_t tidied_count;
+    uint64_t purged_count;
     /* Whether a row is held for a task; NULL: no row is. */
     bool (*row_pinned)(void *arg, uint32_t slot, struct bytes key);
     void *row_pinned_arg;
@@ -229,10 +229,10 @@ struct hot_evict_result hot_evict(struct hot *hot, uint32_t horizon, uint64_t wa
 /* Frees trees of dropped groups, some blocks a bucket, then entries of dead slots, up to the end of
  * the table; true: there is more, or loads hold some. */
 bool hot_sweep(struct hot *hot, uint32_t bucket_max);
-/* Something was flushed: begins a round of hot_tidy() if a good part of the entries is trash. */
-void hot_tidy_begin(struct hot *hot);
+/* Something was flushed: begins a round of hot_purge() if a good part of the entries is trash. */
+void hot_purge_begin(struct hot *hot);
 /* Takes clean tombstones that nobody has asked for, and clean empty groups, out of some buckets, as
  * an eviction would. Queues that run empty and keys that come and go would fill the memory with
  * them. */
-void hot_tidy(struct hot *hot, uint32_t horizon, uint32_t bucket_max);
+void hot_purge(struct hot *hot, uint32_t horizon, uint32_t bucket_max);
 uint64_t hot_bytes(const struct hot *hot); /* entries, blocks and the table itself */

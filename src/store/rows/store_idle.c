@@ -25,7 +25,7 @@ enum {
     KNOWN_WAITS_MAX = 4, /* a meta row, both ends of a group, a range */
     EVICT_VISITS = 4096, /* entries and blocks a poll, so that a turn stays short */
     SWEEP_BUCKETS = 256,
-    TIDY_BUCKETS = 16, /* about a hundred entries, each a cache miss */
+    PURGE_BUCKETS = 16, /* about a hundred entries, each a cache miss */
     JOURNAL_TRY_NS = 1000 * 1000 * 1000,
     SHRINK_NS = 1000 * 1000 * 1000,
 };
@@ -334,7 +334,7 @@ bool store_poll(struct store *store)
     bool any = atomic_exchange(&store->notified, false);
     any = journal_try(store) || any;
     if (mark_take(store)) {
-        hot_tidy_begin(&store->hot);
+        hot_purge_begin(&store->hot);
         any = true;
     }
     shrink_look(store);
@@ -346,8 +346,8 @@ bool store_poll(struct store *store)
         hot_sweep(&store->hot, SWEEP_BUCKETS);
         store__trees_changed(store);
     }
-    if (store->hot.tidying) {
-        hot_tidy(&store->hot, loads_horizon(&store->loads, store->hot.meter.mark), TIDY_BUCKETS);
+    if (store->hot.purging) {
+        hot_purge(&store->hot, loads_horizon(&store->loads, store->hot.meter.mark), PURGE_BUCKETS);
         store__trees_changed(store);
     }
     evict(store);
@@ -506,7 +506,7 @@ void store_stats(struct store *store, struct store_stats *ret_stats)
         .hot_entry_count = hot->table.entry_count,
         .evicted_block_count = hot->evicted_block_count,
         .evicted_row_count = hot->evicted_row_count,
-        .tidied_count = hot->tidied_count,
+        .purged_count = hot->purged_count,
         .load_count = loads->started_count,
         .load_row_count = loads->row_count,
         .load_failed_count = loads->failed_count,

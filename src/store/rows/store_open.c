@@ -579,7 +579,7 @@ static enum rc store_start(struct store *store, struct err *err)
     if (rc != RC_OK)
         return rc;
     hot_init(&store->hot, &store->catalog.spaces, rand_u64(&store->rand), (uint32_t)mark.segment);
-    store->hot.tidy_count = store->options.tidy_count;
+    store->hot.purge_count = store->options.purge_count;
     rc = sys_counters_walk(store->engine, NULL, counter_open, store, err);
     if (rc == RC_OK)
         rc = prefixes_open(store, err);

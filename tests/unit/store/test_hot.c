@@ -295,11 +295,11 @@ TEST(a_dropped_prefix_is_empty_at_once_and_freed_later)
     fix_done(&fix);
 }
 
-static void tidy_round(struct fix *fix, uint32_t horizon)
+static void purge_round(struct fix *fix, uint32_t horizon)
 {
-    hot_tidy_begin(&fix->hot);
-    while (fix->hot.tidying)
-        hot_tidy(&fix->hot, horizon, 8);
+    hot_purge_begin(&fix->hot);
+    while (fix->hot.purging)
+        hot_purge(&fix->hot, horizon, 8);
 }
 
 TEST(clean_tombstones_and_empty_groups_do_not_stay)
@@ -315,21 +315,21 @@ TEST(clean_tombstones_and_empty_groups_do_not_stay)
         hot_group_stamp(&fix.hot, group_add(&fix, text(key), 0, 1), i < 4000 ? 1 : 2);
     }
     meter_mark(&fix.hot.meter, 1);
-    tidy_round(&fix, 1);
+    purge_round(&fix, 1);
     ASSERT_EQ(fix.hot.table.entry_count, 2 + 5000 + 1000); /* tombstones were asked for once */
-    tidy_round(&fix, 1);
+    purge_round(&fix, 1);
     ASSERT_EQ(fix.hot.table.entry_count, 2 + 1000 + 1000);
     ASSERT_TRUE(row_find(&fix, text("4000")) && group_find(&fix, text("4000")));
     ASSERT_TRUE(row_find(&fix, text("row")) && group_find(&fix, text("group")));
     for (uint32_t i = 0; i < 2; i++)
         ASSERT_TRUE(fix.hot.slot[slot_of(&fix, i)].complete);
     ASSERT_EQ(fix.hot.trash_count, 2000);
-    hot_tidy_begin(&fix.hot); /* too little for a round */
-    ASSERT_FALSE(fix.hot.tidying);
+    hot_purge_begin(&fix.hot); /* too little for a round */
+    ASSERT_FALSE(fix.hot.purging);
     fix_done(&fix);
 }
 
-TEST(what_is_held_for_a_task_is_not_tidied_away)
+TEST(what_is_held_for_a_task_is_not_purged)
 {
     struct fix fix;
     char key[16];
@@ -341,7 +341,7 @@ TEST(what_is_held_for_a_task_is_not_tidied_away)
         snprintf(key, sizeof key, "%d", i);
         hot_group_stamp(&fix.hot, group_add(&fix, text(key), 0, 1), 1);
     }
-    tidy_round(&fix, 1);
+    purge_round(&fix, 1);
     ASSERT_EQ(fix.hot.table.entry_count, 1);
     held->loads = NULL;
     fix_done(&fix);
