@@ -42,7 +42,7 @@ struct store_options {
     uint32_t loader_count;   /* 0: 1 */
     bool manual;             /* no threads: store_step() does their work */
     bool always_cold;        /* tests: never ask the engine's memory from the executor */
-    uint32_t purge_count;     /* tests: so many tombstones and empty groups begin a round; 0: many */
+    uint32_t purge_count;    /* tests: so many tombstones and empty groups begin a round; 0: many */
     /* From any thread: store_poll() has something to do. May be NULL. */
     void (*wake)(void *arg);
     void *wake_arg;

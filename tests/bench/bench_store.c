@@ -152,10 +152,10 @@ static void flush_wait(struct bench *bench)
     }
 }
 
-static void settle(struct bench *bench)
+static void compact_all(struct bench *bench)
 {
     struct engine *engine = store_engine(bench->store);
-    check(engine->ops->settle(engine, &bench->err), &bench->err, "settle");
+    check(engine->ops->compact_all(engine, &bench->err), &bench->err, "compact_all");
 }
 
 /* ---- the peer ---- */
@@ -212,7 +212,7 @@ static void peer_put(struct peer *peer, uint64_t from, uint64_t to, const uint8_
     rocksdb_writebatch_destroy(batch);
 }
 
-static void peer_settle(struct peer *peer)
+static void peer_compact_all(struct peer *peer)
 {
     char *text = NULL;
     rocksdb_flushoptions_t *flush = rocksdb_flushoptions_create();
@@ -488,8 +488,8 @@ static double section_cpu(const char *dir)
     figure("put_over_floor", median(slices.ours) / least, "x");
 
     flush_wait(&bench);
-    settle(&bench);
-    peer_settle(&peer);
+    compact_all(&bench);
+    peer_compact_all(&peer);
     put_rows(&bench, 0, ROWS, true, value, sizeof value);
     for (uint64_t i = 0; i < ROWS; i++) /* the peer's block cache is warm */
         peer_get(&peer, i);
@@ -508,7 +508,7 @@ static double all_peer(const char *dir)
     touch_memory(1024 * (size_t)MIB);
     uint64_t start = clock_process_cpu_ns();
     peer_put(&peer, 0, ROWS, value);
-    peer_settle(&peer);
+    peer_compact_all(&peer);
     return (double)(clock_process_cpu_ns() - start) / ROWS;
 }
 
@@ -522,7 +522,7 @@ static double all_ours(const char *dir)
     uint64_t start = clock_process_cpu_ns();
     put_rows(&bench, 0, ROWS, false, value, sizeof value);
     flush_wait(&bench);
-    settle(&bench);
+    compact_all(&bench);
     double cost = (double)(clock_process_cpu_ns() - start) / ROWS;
     bench_close(&bench);
     return cost;
@@ -676,7 +676,7 @@ static double open_cost(const char *dir, const char *name, uint64_t flushed)
     bench_open(&bench, name, 256 * (size_t)MIB, 0);
     put_rows(&bench, 0, flushed, false, value, sizeof value);
     flush_wait(&bench);
-    settle(&bench);
+    compact_all(&bench);
     put_rows(&bench, flushed, flushed + UNFLUSHED, false, value, sizeof value);
     store_abandon(bench.store);
     uint64_t start = clock_mono_ns(&clock);

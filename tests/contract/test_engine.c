@@ -80,7 +80,7 @@ static void read_only_reads(struct engine_fix *fix)
     ASSERT_OK(fix->ops->open(&options, &fix->engine, &fix->err), &fix->err);
     ASSERT_STR(engine_fix_all(fix), "wa=1 wb=2");
     ASSERT_RC(fix->ops->unit_open(fix->engine, &unit, &fix->err), RC_READONLY);
-    ASSERT_RC(fix->ops->settle(fix->engine, &fix->err), RC_OK);
+    ASSERT_RC(fix->ops->compact_all(fix->engine, &fix->err), RC_OK);
 }
 
 TEST(a_read_only_engine_reads_and_refuses_units)
@@ -191,7 +191,7 @@ static void memory_tier_is_right_or_cold(struct engine_fix *fix)
     }
     engine_fix_apply(fix);
     /* Below the first level nothing is pinned. */
-    ASSERT_OK(fix->ops->settle(fix->engine, &fix->err), &fix->err);
+    ASSERT_OK(fix->ops->compact_all(fix->engine, &fix->err), &fix->err);
     for (int i = 0, at = 0; i < ROWS; i++, at = (at + STEP) % ROWS) {
         snprintf(key, sizeof key, "w%08d", at);
         snprintf(value, sizeof value, "%0*d", VALUE_BYTES, at);
@@ -377,7 +377,7 @@ static void first_rows_survive(struct engine_fix *fix)
     for (int i = 0; i < 3; i++) {
         engine_fix_unit(fix, "-l_ +lc=2 +wc=2");
         engine_fix_unit(fix, "-lZ +laa=3 +wf=3");
-        ASSERT_OK(fix->ops->settle(fix->engine, &fix->err), &fix->err);
+        ASSERT_OK(fix->ops->compact_all(fix->engine, &fix->err), &fix->err);
     }
     struct engine_fix_range range = {.lower = "", .upper = "", .view = view};
     ASSERT_STR(engine_fix_rows(fix, range), "lab=1 wf=1");
@@ -474,7 +474,7 @@ static void range_only_units(struct engine_fix *fix)
         engine_fix_unit(fix, "~fab:fac ~gaa:gab ~gc:h ~wa:wz");
     }
     ASSERT_STR(engine_fix_all(fix), "fad1=1 wz=9");
-    ASSERT_OK(fix->ops->settle(fix->engine, &fix->err), &fix->err);
+    ASSERT_OK(fix->ops->compact_all(fix->engine, &fix->err), &fix->err);
     ASSERT_STR(engine_fix_all(fix), "fad1=1 wz=9");
     engine_fix_reopen(fix);
     ASSERT_STR(engine_fix_all(fix), "fad1=1 wz=9");
@@ -642,7 +642,7 @@ TEST(a_checkpoint_opens_as_an_engine_of_its_own)
     engine_fix_each(checkpoints_are_engines);
 }
 
-static void settle_and_stats(struct engine_fix *fix)
+static void compact_all_and_stats(struct engine_fix *fix)
 {
     struct engine_stats stats;
     struct engine_pressure pressure = {0};
@@ -651,7 +651,7 @@ static void settle_and_stats(struct engine_fix *fix)
         fix->ops->pressure(fix->engine, &pressure);
         ASSERT_LE(pressure.l0_file_count, i + 1);
     }
-    ASSERT_OK(fix->ops->settle(fix->engine, &fix->err), &fix->err);
+    ASSERT_OK(fix->ops->compact_all(fix->engine, &fix->err), &fix->err);
     fix->ops->pressure(fix->engine, &pressure);
     ASSERT_LE(pressure.l0_file_count, 8);
     ASSERT_EQ(pressure.debt_bytes, 0);
@@ -663,9 +663,9 @@ static void settle_and_stats(struct engine_fix *fix)
     ASSERT_STR(engine_fix_all(fix), "fab1=1 gaa1=2 wa=3");
 }
 
-TEST(settling_leaves_nothing_to_compact)
+TEST(compact_all_leaves_nothing_to_compact)
 {
-    engine_fix_each(settle_and_stats);
+    engine_fix_each(compact_all_and_stats);
 }
 
 /* ---- one engine only: files on a disk ---- */

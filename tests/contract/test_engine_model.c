@@ -280,7 +280,7 @@ TEST(random_units_give_the_same_answers_from_both_engines)
         if (rand_below(&pair.rand, 20) == 0)
             random_view(&pair);
         if (rand_below(&pair.rand, 100) == 0)
-            ASSERT_OK(pair.b.ops->settle(pair.b.engine, &pair.b.err), &pair.b.err);
+            ASSERT_OK(pair.b.ops->compact_all(pair.b.engine, &pair.b.err), &pair.b.err);
         if (rand_below(&pair.rand, 300) == 0) {
             pair_views_close(&pair);
             engine_fix_reopen(&pair.a);
@@ -355,7 +355,7 @@ TEST(every_group_is_found_in_files_with_many)
     compare_groups(&pair);
     for (uint32_t i = 0; i < 6; i++)
         put_groups(&pair, i, GROUPS, 97 + i);
-    ASSERT_OK(pair.b.ops->settle(pair.b.engine, &pair.b.err), &pair.b.err);
+    ASSERT_OK(pair.b.ops->compact_all(pair.b.engine, &pair.b.err), &pair.b.err);
     drop_groups(&pair);
     compare_groups(&pair);
     engine_fix_reopen(&pair.b);
@@ -418,7 +418,7 @@ TEST(narrow_units_give_the_same_answers_from_both_engines)
         if (i % 200 == 20)
             pair_views_close(&pair);
         if (rand_below(&pair.rand, 60) == 0)
-            ASSERT_OK(pair.b.ops->settle(pair.b.engine, &pair.b.err), &pair.b.err);
+            ASSERT_OK(pair.b.ops->compact_all(pair.b.engine, &pair.b.err), &pair.b.err);
         if (rand_below(&pair.rand, 200) == 0) {
             pair_views_close(&pair);
             engine_fix_reopen(&pair.a);

@@ -158,7 +158,7 @@ static uint64_t rest(struct load *load)
     struct engine *engine = store_engine(live->store);
     struct engine_pressure pressure;
     live_flush(live);
-    live_ok(live, engine->ops->settle(engine, &live->err));
+    live_ok(live, engine->ops->compact_all(engine, &live->err));
     engine->ops->pressure(engine, &pressure);
     return pressure.l0_file_count;
 }

@@ -201,7 +201,7 @@ void tree_model_check(struct tree_model *model)
     uint64_t live = 0;
     tree_check(tree);
     tree_seek_first(tree, &pos);
-    for (bool more = tree_settle(tree, &pos); more; more = tree_next(tree, &pos)) {
+    for (bool more = tree_to_entry(tree, &pos); more; more = tree_next(tree, &pos)) {
         struct entry entry = block_entry(pos.block, pos.index);
         uint32_t from = at;
         while (at < model->key_count && bytes_cmp(model->key[at].suffix, entry.suffix) < 0)
@@ -231,7 +231,7 @@ static void dump(const struct tree_model *model, struct buf *to)
     struct tree_pos pos;
     to->len = 0;
     tree_seek_first(tree, &pos);
-    for (bool more = tree_settle(tree, &pos); more; more = tree_next(tree, &pos)) {
+    for (bool more = tree_to_entry(tree, &pos); more; more = tree_next(tree, &pos)) {
         struct entry entry = block_entry(pos.block, pos.index);
         uint8_t flags = entry.flags & (ENTRY_GAP | ENTRY_TOMB);
         ASSERT(buf_add(to, &flags, 1));
@@ -383,7 +383,7 @@ static bool load_bound(struct tree_model *model, struct model_load *load)
             return false;
         if (!load->reverse && !tree_next(tree, &pos))
             tree_seek_end(tree, &pos);
-    } else if (!tree_settle(tree, &pos)) {
+    } else if (!tree_to_entry(tree, &pos)) {
         tree_seek_end(tree, &pos);
     }
     if (!tree_gap(tree, &pos))
@@ -505,7 +505,7 @@ static void load_all(struct tree_model *model)
         }
         struct tree_pos pos; /* to the last entry before the next open interval */
         tree_seek_first(&model->tree, &pos);
-        bool more = tree_settle(&model->tree, &pos);
+        bool more = tree_to_entry(&model->tree, &pos);
         while (more && !tree_gap(&model->tree, &pos))
             more = tree_next(&model->tree, &pos);
         has_from = tree_prev(&model->tree, &pos);

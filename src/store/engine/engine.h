@@ -135,7 +135,7 @@ struct engine_ops {
      * again and again. False: there is nothing to do. May be NULL: it never has. */
     bool (*shrink)(struct engine *engine);
     /* Compacts until there is nothing to do; for bench and operations. */
-    enum rc (*settle)(struct engine *engine, struct err *err);
+    enum rc (*compact_all)(struct engine *engine, struct err *err);
 };
 
 struct engine {

@@ -951,7 +951,7 @@ static enum rc memory_reopen(struct engine *engine, struct err *err)
     return rc;
 }
 
-static enum rc memory_settle(struct engine *engine, struct err *err)
+static enum rc memory_compact_all(struct engine *engine, struct err *err)
 {
     (void)engine;
     (void)err;
@@ -980,5 +980,5 @@ const struct engine_ops engine_memory_ops = {
     .stats = memory_stats,
     .checkpoint = memory_checkpoint,
     .reopen = memory_reopen,
-    .settle = memory_settle,
+    .compact_all = memory_compact_all,
 };

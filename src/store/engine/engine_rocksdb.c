@@ -742,7 +742,7 @@ static bool rocks_shrink(struct engine *engine)
 
 /* Waits for the background work instead of asking for a compaction of everything: the latter
  * rewrites the last level, which is most of the data, to no use. */
-static enum rc rocks_settle(struct engine *engine, struct err *err)
+static enum rc rocks_compact_all(struct engine *engine, struct err *err)
 {
     struct rocks *rocks = (struct rocks *)engine;
     const struct timespec step = {.tv_nsec = SETTLE_STEP_NS};
@@ -892,5 +892,5 @@ const struct engine_ops engine_rocksdb_ops = {
     .reopen = rocks_reopen,
     .verify = rocks__verify,
     .shrink = rocks_shrink,
-    .settle = rocks_settle,
+    .compact_all = rocks_compact_all,
 };

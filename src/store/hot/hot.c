@@ -588,12 +588,12 @@ static bool group_visit(struct hot *hot, struct hot_group *group, uint32_t horiz
         hot->hand_suffix.len = 0; /* of another group: with no visits left the hand stays here */
     struct pins_passed passed = {0};
     pins_collect(hot, group);
-    bool more = tree_settle(&group->tree, &pos);
+    bool more = tree_to_entry(&group->tree, &pos);
     while (more && *visits > 0) {
         (*visits)--;
         struct tree_pos next = pos;
         next.index = pos.block->count;
-        more = tree_settle(&group->tree, &next);
+        more = tree_to_entry(&group->tree, &next);
         struct bytes at = more ? block_entry(next.block, 0).suffix : bytes_of("", 0);
         hot->hand_suffix.len = 0;
         if (!buf_add_bytes(&hot->hand_suffix, at))
@@ -603,7 +603,7 @@ static bool group_visit(struct hot *hot, struct hot_group *group, uint32_t horiz
             tree_evict(&group->tree, &hot->meter, &pos);
             if (more) {
                 tree_seek(&group->tree, buf_bytes(&hot->hand_suffix), &next);
-                more = tree_settle(&group->tree, &next);
+                more = tree_to_entry(&group->tree, &next);
             }
         }
         pos = next;

@@ -185,7 +185,7 @@ static void bulk_unref(struct tree *tree, const struct load *load)
         tree_seek(tree, load->from, &pos);
     else
         tree_seek_first(tree, &pos);
-    while (tree_settle(tree, &pos) &&
+    while (tree_to_entry(tree, &pos) &&
            bytes_cmp(block_entry(pos.block, 0).suffix, load->bound) <= 0) {
         pos.block->ref = 0;
         pos.index = pos.block->count;
@@ -319,7 +319,7 @@ static bool load_bound(const struct tree *tree, const struct load_want *want, st
             return false;
         if (!want->reverse && !tree_next(tree, &pos))
             tree_seek_end(tree, &pos);
-    } else if (!tree_settle(tree, &pos)) {
+    } else if (!tree_to_entry(tree, &pos)) {
         tree_seek_end(tree, &pos);
     }
     if (!tree_gap(tree, &pos))

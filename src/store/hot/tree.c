@@ -143,7 +143,7 @@ static bool path_step(const struct tree *tree, struct tree_pos *pos, bool forwar
     return false;
 }
 
-bool tree_settle(const struct tree *tree, struct tree_pos *pos)
+bool tree_to_entry(const struct tree *tree, struct tree_pos *pos)
 {
     if (!pos->block)
         return false;
@@ -154,7 +154,7 @@ bool tree_next(const struct tree *tree, struct tree_pos *pos)
 {
     pos->index++;
     pos->exact = false;
-    return tree_settle(tree, pos);
+    return tree_to_entry(tree, pos);
 }
 
 bool tree_prev(const struct tree *tree, struct tree_pos *pos)
@@ -175,7 +175,7 @@ bool tree_gap(const struct tree *tree, const struct tree_pos *pos)
     return block_flags(pos->block, pos->index) & ENTRY_GAP;
 }
 
-/* As tree_gap(), of a position that may be unsettled. */
+/* As tree_gap(), of a position that may be behind the last entry of a block. */
 static bool pos_gap(const struct tree *tree, const struct tree_pos *pos)
 {
     if (tree_complete(tree))
@@ -183,11 +183,11 @@ static bool pos_gap(const struct tree *tree, const struct tree_pos *pos)
     if (!pos->block || pos->index < pos->block->count)
         return tree_gap(tree, pos);
     struct tree_pos next = *pos;
-    tree_settle(tree, &next);
+    tree_to_entry(tree, &next);
     return tree_gap(tree, &next);
 }
 
-/* Whether the interval right of a settled position is open. */
+/* Whether the interval right of the entry at the position is open. */
 static bool pos_gap_after(const struct tree *tree, const struct tree_pos *pos)
 {
     if (tree_complete(tree))
@@ -418,7 +418,7 @@ static void pos_split(struct tree *tree, struct meter *meter, struct tree_pos *p
     tree_seek(tree, suffix, pos);
 }
 
-/* Inserts at an unsettled position that does not hold the suffix. Cannot fail: what has to be out
+/* Inserts where tree_seek() has ended, if the suffix is not there. Cannot fail: what has to be out
  * of line was allocated by the caller. */
 static void pos_insert(struct tree *tree, struct meter *meter, uint32_t segment,
                        struct tree_pos *pos, uint8_t flags, struct bytes suffix, struct bytes value,
@@ -447,7 +447,7 @@ static void pos_insert(struct tree *tree, struct meter *meter, uint32_t segment,
         tree->gap_count++;
 }
 
-/* Removes the entry at a settled position; the position keeps its place and may be unsettled. The
+/* Removes the entry at the position, which stays and may be behind the block's last entry then. The
  * block may be empty afterwards. */
 static void pos_remove(struct tree *tree, struct meter *meter, struct tree_pos *pos,
                        struct block_out **ret_out)
@@ -696,7 +696,7 @@ static bool edge_retreat(const struct tree *tree, bool reverse, struct tree_edge
 {
     struct tree_pos pos;
     tree_seek(tree, edge->suffix, &pos);
-    if (reverse ? !tree_settle(tree, &pos) : !tree_prev(tree, &pos))
+    if (reverse ? !tree_to_entry(tree, &pos) : !tree_prev(tree, &pos))
         return false;
     edge->suffix = block_entry(pos.block, pos.index).suffix;
     return true;
@@ -718,7 +718,7 @@ static void tombs_remove(struct tree *tree, struct meter *meter, struct tree_pos
 {
     struct buf after;
     buf_init(&after, STORE_SUFFIX_BYTES_MAX);
-    bool more = tree_settle(tree, &pos);
+    bool more = tree_to_entry(tree, &pos);
     for (; more && count > 0 && max > 0; count--) {
         uint8_t flags = block_flags(pos.block, pos.index);
         if (!(flags & ENTRY_TOMB) || (flags & ENTRY_GAP) || pos_gap_after(tree, &pos) ||
@@ -735,7 +735,7 @@ static void tombs_remove(struct tree *tree, struct meter *meter, struct tree_pos
         max--;
         if (more) {
             tree_seek(tree, buf_bytes(&after), &pos);
-            more = tree_settle(tree, &pos);
+            more = tree_to_entry(tree, &pos);
         }
     }
     buf_done(&after);
@@ -752,11 +752,11 @@ static void page_seek(const struct tree *tree, const struct tree_page *page,
         tree_seek_end(tree, ret_pos);
     else
         tree_seek_first(tree, ret_pos);
-    if (!tree_settle(tree, ret_pos))
+    if (!tree_to_entry(tree, ret_pos))
         tree_seek_end(tree, ret_pos);
 }
 
-/* Whether the entry at a settled position lies before (low) or behind the far edge. */
+/* Whether the entry at the position lies before (low) or behind the far edge. */
 static bool is_beyond(const struct tree_pos *pos, const struct tree_edge *to, bool low)
 {
     if (!to->has)
@@ -827,7 +827,7 @@ void tree_evict(struct tree *tree, struct meter *meter, struct tree_pos *pos)
     struct block *block = pos->block;
     struct tree_pos next = *pos;
     next.index = block->count;
-    tree_settle(tree, &next); /* or it stands at the end */
+    tree_to_entry(tree, &next); /* or it stands at the end */
     pos_gap_set(tree, &next, true);
     for (uint16_t i = 0; i < block->count; i++)
         tree->gap_count -= block_flags(block, i) & ENTRY_GAP;

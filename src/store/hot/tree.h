@@ -77,11 +77,11 @@ void tree_seek_path(const struct tree *tree, struct bytes suffix, const struct t
 void tree_seek_first(const struct tree *tree, struct tree_pos *ret_pos);
 /* Behind the last entry. */
 void tree_seek_end(const struct tree *tree, struct tree_pos *ret_pos);
-/* Makes index < block->count by moving to the next block; false: at the end. */
-bool tree_settle(const struct tree *tree, struct tree_pos *pos);
-bool tree_next(const struct tree *tree, struct tree_pos *pos); /* from a settled one */
+/* Goes on to the next block's first entry from behind a block's last; false: there is none. */
+bool tree_to_entry(const struct tree *tree, struct tree_pos *pos);
+bool tree_next(const struct tree *tree, struct tree_pos *pos); /* from an entry */
 bool tree_prev(const struct tree *tree, struct tree_pos *pos); /* false: there is none before */
-/* Whether the interval left of the position (settled, or the end) is open. */
+/* Whether the interval left of the position (an entry, or the end) is open. */
 bool tree_gap(const struct tree *tree, const struct tree_pos *pos);
 
 static inline bool tree_complete(const struct tree *tree)

@@ -102,7 +102,7 @@ static enum rc write_again(struct file *file, uint64_t from, uint64_t to, struct
 /* Cuts number[index] to its good length and makes it durable: after the end of a process its last
  * turns may be in the page cache only. If a sync of theirs has failed they are clean there, and the
  * next sync says yes without writing them: so what no mark covers is written again. */
-static enum rc settle(struct recovery *recovery, size_t index, struct err *err)
+static enum rc tail_make_durable(struct recovery *recovery, size_t index, struct err *err)
 {
     CLEANUP(file_closep) struct file *file = NULL;
     char path[PATH_BYTES_MAX];
@@ -194,7 +194,8 @@ static enum rc copy_tail(struct recovery *recovery, const char *from, uint64_t o
     return rc;
 }
 
-/* Moves number[index] from the offset on; the rest of the file stays until settle() cuts it. */
+/* Moves number[index] from the offset on; the rest of the file stays until
+ * tail_make_durable() cuts it. */
 static enum rc move_one(struct recovery *recovery, size_t index, uint64_t offset, struct err *err)
 {
     char from[PATH_BYTES_MAX], to[PATH_BYTES_MAX + 64];
@@ -546,7 +547,7 @@ static enum rc confirm_before(struct recovery *recovery, size_t index, struct er
             .number = number, .bytes = recovery->end.bytes, .last_lsn = recovery->end.lsn};
         recovery->options->sealed(&sealed, recovery->options->arg);
     }
-    return settle(recovery, index - 1, err);
+    return tail_make_durable(recovery, index - 1, err);
 }
 
 static enum rc read_turns(struct recovery *recovery, size_t index, struct segment_reader *reader,

@@ -338,7 +338,7 @@ static enum rc tree_get(struct store *store, struct store_group group, struct by
     if (tree_complete(&found->tree))
         return RC_NOT_FOUND;
     struct tree_pos place = *pos;
-    tree_settle(&found->tree, &place);
+    tree_to_entry(&found->tree, &place);
     if (!tree_gap(&found->tree, &place))
         return RC_NOT_FOUND;
     store->cold_count++;
@@ -659,7 +659,8 @@ static enum rc group_drop_points(struct store *store, struct store_group group,
 {
     struct tree_pos pos;
     tree_seek_first(&found->tree, &pos);
-    for (bool more = tree_settle(&found->tree, &pos); more; more = tree_next(&found->tree, &pos)) {
+    for (bool more = tree_to_entry(&found->tree, &pos); more;
+         more = tree_next(&found->tree, &pos)) {
         struct entry entry = block_entry(pos.block, pos.index);
         struct record_place mark;
         if (entry.flags & ENTRY_TOMB)

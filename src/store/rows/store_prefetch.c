@@ -248,7 +248,7 @@ size_t store_peek_suffixes(struct store *store, struct store_group group, struct
         return 0;
     const struct tree *tree = &found->tree;
     tree_seek(tree, from, &pos);
-    bool more = reverse ? tree_prev(tree, &pos) : tree_settle(tree, &pos);
+    bool more = reverse ? tree_prev(tree, &pos) : tree_to_entry(tree, &pos);
     while (more && count < max && !(block_flags(pos.block, pos.index) & ENTRY_TOMB)) {
         ret_suffix[count++] = block_entry(pos.block, pos.index).suffix;
         more = reverse ? tree_prev(tree, &pos) : tree_next(tree, &pos);

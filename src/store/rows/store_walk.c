@@ -111,10 +111,10 @@ static enum rc step_forward(struct store_walk *walk, const struct tree *tree, st
             return RC_OK;
         if (pos->exact)
             pos->index++;
-        more = tree_settle(tree, pos);
+        more = tree_to_entry(tree, pos);
     } else {
         tree_seek_first(tree, pos);
-        more = tree_settle(tree, pos);
+        more = tree_to_entry(tree, pos);
     }
     if (!more)
         tree_seek_end(tree, pos);
@@ -131,7 +131,7 @@ static enum rc step_back(struct store_walk *walk, const struct tree *tree, struc
             walk_place(walk, tree, pos);
             if (pos->exact && walk->inclusive)
                 return RC_OK;
-            if (!tree_settle(tree, pos))
+            if (!tree_to_entry(tree, pos))
                 tree_seek_end(tree, pos);
         } else {
             tree_seek_end(tree, pos);
@@ -197,7 +197,7 @@ static enum rc group_cold(struct store *store, struct store_group group, const s
     struct tree_pos pos;
     store->cold_count++;
     tree_seek_first(tree, &pos);
-    bool more = tree_settle(tree, &pos);
+    bool more = tree_to_entry(tree, &pos);
     for (; more && !tree_gap(tree, &pos); more = tree_next(tree, &pos))
         store->loads.gap_search_count++;
     if (!more)

@@ -585,7 +585,7 @@ TEST(exactly_the_blocks_with_pinned_rows_stay_and_pins_are_asked_for_once_a_visi
         struct hot_group *group = group_add(&fix, text("g"), ROWS, 1);
         group->loads = (struct load *)(void *)&fix; /* any */
         tree_seek_first(&group->tree, &pos);
-        for (bool more = tree_settle(&group->tree, &pos); more;) {
+        for (bool more = tree_to_entry(&group->tree, &pos); more;) {
             struct bytes first = block_entry(pos.block, 0).suffix;
             pos.index = (uint16_t)(pos.block->count - 1);
             live += is_pinned(&pins, first, block_entry(pos.block, pos.index).suffix)

@@ -196,7 +196,7 @@ static const char *at(struct fix *fix, const char *key, const char *suffix)
         snprintf(value, sizeof value, "%.*s", (int)entry.value.len, (const char *)entry.value.ptr);
         return entry.flags & ENTRY_TOMB ? "-" : value;
     }
-    tree_settle(&group->tree, &pos);
+    tree_to_entry(&group->tree, &pos);
     return tree_gap(&group->tree, &pos) ? "?" : "-";
 }
 
@@ -441,7 +441,7 @@ static uint64_t walk_all(struct fix *fix, const char *key, bool reverse)
             more = pos.block && pos.index < pos.block->count;
         } else {
             tree_seek_first(tree, &pos);
-            more = tree_settle(tree, &pos);
+            more = tree_to_entry(tree, &pos);
             while (more && !tree_gap(tree, &pos))
                 more = tree_next(tree, &pos);
             if (!more)

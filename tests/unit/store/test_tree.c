@@ -102,7 +102,7 @@ static const char *shown(struct fix *fix)
     struct tree_pos pos;
     to->len = 0;
     tree_seek_first(&fix->tree, &pos);
-    for (bool more = tree_settle(&fix->tree, &pos); more; more = tree_next(&fix->tree, &pos)) {
+    for (bool more = tree_to_entry(&fix->tree, &pos); more; more = tree_next(&fix->tree, &pos)) {
         struct entry entry = block_entry(pos.block, pos.index);
         bool tomb = entry.flags & ENTRY_TOMB;
         ASSERT_TRUE(buf_printf(to, "%s%s%.*s%s%.*s ", entry.flags & ENTRY_GAP ? "? " : "",
@@ -119,7 +119,7 @@ static void dump(struct fix *fix, struct buf *to)
     struct tree_pos pos;
     to->len = 0;
     tree_seek_first(&fix->tree, &pos);
-    for (bool more = tree_settle(&fix->tree, &pos); more; more = tree_next(&fix->tree, &pos)) {
+    for (bool more = tree_to_entry(&fix->tree, &pos); more; more = tree_next(&fix->tree, &pos)) {
         struct entry entry = block_entry(pos.block, pos.index);
         uint8_t flags = entry.flags & (ENTRY_GAP | ENTRY_TOMB);
         ASSERT_TRUE(buf_add(to, &flags, 1) && buf_add_uvarint(to, entry.suffix.len) &&
@@ -157,7 +157,7 @@ TEST(suffixes_of_the_largest_bytes_are_found)
     tree_check(&fix.tree);
     struct tree_pos pos, found;
     tree_seek_first(&fix.tree, &pos);
-    for (bool more = tree_settle(&fix.tree, &pos); more; more = tree_next(&fix.tree, &pos)) {
+    for (bool more = tree_to_entry(&fix.tree, &pos); more; more = tree_next(&fix.tree, &pos)) {
         tree_seek(&fix.tree, block_entry(pos.block, pos.index).suffix, &found);
         ASSERT_TRUE(found.exact);
         ASSERT_TRUE(found.block == pos.block && found.index == pos.index);
@@ -262,7 +262,7 @@ TEST(a_removed_row_stamps_the_blocks_on_both_sides)
     uint8_t first = block_entry(pos.block, 0).suffix.ptr[0];
     struct tree_pos next = pos;
     next.index = pos.block->count;
-    ASSERT_TRUE(tree_settle(&fix.tree, &next));
+    ASSERT_TRUE(tree_to_entry(&fix.tree, &next));
     uint8_t after = block_entry(next.block, 0).suffix.ptr[0];
     fix.segment = 9;
     ASSERT_RC(delete (&fix, bytes_of(&first, 1)), RC_OK);
@@ -539,7 +539,7 @@ TEST(an_evicted_block_opens_exactly_its_interval)
     for (uint8_t c = 'a'; c <= 'z'; c++) {
         tree_seek(&fix.tree, bytes_of(&c, 1), &pos);
         ASSERT_EQ(pos.exact, c < first || c > last);
-        tree_settle(&fix.tree, &pos);
+        tree_to_entry(&fix.tree, &pos);
         ASSERT_EQ(tree_gap(&fix.tree, &pos), c >= first && c <= last + 1);
     }
     while (fix.tree.root) {
@@ -572,7 +572,7 @@ static void check_numbers(struct fix *fix, uint32_t count)
     uint32_t number = 0;
     tree_check(&fix->tree);
     tree_seek_first(&fix->tree, &pos);
-    for (bool more = tree_settle(&fix->tree, &pos); more; more = tree_next(&fix->tree, &pos))
+    for (bool more = tree_to_entry(&fix->tree, &pos); more; more = tree_next(&fix->tree, &pos))
         ASSERT_EQ(be32_get(block_entry(pos.block, pos.index).suffix.ptr), number++);
     ASSERT_EQ(number, count);
     tree_seek_end(&fix->tree, &pos);
@@ -686,7 +686,7 @@ TEST(suffixes_of_any_length_are_kept_in_order)
     struct tree_pos pos;
     size_t last = 0;
     tree_seek_first(&fix.tree, &pos);
-    for (bool more = tree_settle(&fix.tree, &pos); more; more = tree_next(&fix.tree, &pos)) {
+    for (bool more = tree_to_entry(&fix.tree, &pos); more; more = tree_next(&fix.tree, &pos)) {
         struct entry entry = block_entry(pos.block, pos.index);
         ASSERT_TRUE(entry.suffix.len == 0 || entry.suffix.len > last);
         ASSERT_EQ(entry.value.len, entry.suffix.len % 700);
@@ -726,7 +726,7 @@ TEST(rows_with_long_common_beginnings_are_found_and_missed)
         struct bytes row = owner_suffix(suffix, i % OWNERS, i / OWNERS * 2 + 1);
         tree_seek(&fix.tree, row, &next);
         ASSERT_FALSE(next.exact);
-        if (tree_settle(&fix.tree, &next)) /* the first that is greater */
+        if (tree_to_entry(&fix.tree, &next)) /* the first that is greater */
             ASSERT_TRUE(bytes_cmp(block_entry(next.block, next.index).suffix, row) > 0);
         ASSERT_TRUE(tree_prev(&fix.tree, &next));
         ASSERT_TRUE(next.block == pos.block && next.index == pos.index);
