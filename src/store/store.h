@@ -119,7 +119,7 @@ struct store_walk { /* for store_walk_*() only */
      * that the command has to begin again. */
     uint64_t row_count;
     /* Likewise: rows are passed once, in many commits. A window is loaded: much, but so little that
-     * it is still in memory when its time comes, although nobody holds it. What was passed leaves
+     * it is still in memory when its time comes, although nobody pins it. What was passed leaves
      * before what others use. */
     bool once;
     uint64_t change; /* `tree` and `pos` are good while the store's change count is this */
@@ -190,7 +190,7 @@ struct store_scan_page {
 };
 /* Rows in the engine, in key order, as the open commit sees them; those that are in memory only are
  * not among them. RC_COLD: the page is wanted; a command that asks for several pages, one after
- * the other, holds them all until it is through. RC_OK: *ret_last is the last key looked at if
+ * the other, pins them all until it is through. RC_OK: *ret_last is the last key looked at if
  * *ret_more. fn may be NULL. */
 enum rc store_scan_engine(struct store *store, const struct store_scan_page *page,
                           store_scan_fn *fn, void *arg, bool *ret_more, struct bytes *ret_last,

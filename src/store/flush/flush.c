@@ -723,7 +723,7 @@ static enum rc brake(struct flush *flush, struct err *err)
 {
     struct engine_pressure pressure = {0};
     flush->options.engine->ops->pressure(flush->options.engine, &pressure);
-    bool braked = flush__brake_holds(&flush->brake, &flush->options, &pressure);
+    bool braked = flush__braked(&flush->brake, &flush->options, &pressure);
     pthread_mutex_lock(&flush->lock);
     bool changed = flush->status.braked != braked;
     flush->status.braked = braked;

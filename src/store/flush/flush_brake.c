@@ -9,8 +9,8 @@
 
 #define STUCK_NS (UINT64_C(2) * 1000 * 1000 * 1000)
 
-bool flush__brake_holds(struct flush__brake *brake, const struct flush_options *options,
-                        const struct engine_pressure *pressure)
+bool flush__braked(struct flush__brake *brake, const struct flush_options *options,
+                   const struct engine_pressure *pressure)
 {
     uint64_t now_ns = clock_mono_ns(options->clock);
 
@@ -19,9 +19,9 @@ bool flush__brake_holds(struct flush__brake *brake, const struct flush_options *
         *brake = (struct flush__brake){0};
         return false;
     }
-    if (!brake->held || pressure->l0_file_count < brake->l0_file_count ||
+    if (!brake->on || pressure->l0_file_count < brake->l0_file_count ||
         pressure->debt_bytes < brake->debt_bytes)
-        *brake = (struct flush__brake){.held = true,
+        *brake = (struct flush__brake){.on = true,
                                        .since_ns = now_ns,
                                        .l0_file_count = pressure->l0_file_count,
                                        .debt_bytes = pressure->debt_bytes,

@@ -215,7 +215,7 @@ enum rc flush__merge(const struct flush__merge_job *job, struct engine_unit *uni
 /* ---- brake: flush_brake.c ---- */
 
 struct flush__brake {
-    bool held;
+    bool on;
     bool failing;      /* a compaction has failed since */
     uint64_t since_ns; /* since when the pressure has not fallen */
     uint64_t l0_file_count, debt_bytes;
@@ -226,8 +226,8 @@ struct flush__brake {
  * mostly for want of disk, and the pressure does not fall: a unit makes room in memory and in the
  * journal, and brings in the deletes that free disk. If there is no disk for it, that is the error.
  */
-bool flush__brake_holds(struct flush__brake *brake, const struct flush_options *options,
-                        const struct engine_pressure *pressure);
+bool flush__braked(struct flush__brake *brake, const struct flush_options *options,
+                   const struct engine_pressure *pressure);
 
 /* ---- a full disk: flush_tight.c ---- */
 

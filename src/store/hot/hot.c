@@ -521,7 +521,7 @@ static int pin_order(const void *a, const void *b)
     return bytes_cmp(one->low, other->low);
 }
 
-/* Many tasks may hold parts of one group: they are asked once for all of its blocks. */
+/* Many tasks may pin parts of one group: they are asked once for all of its blocks. */
 static void pins_collect(struct hot *hot, const struct hot_group *group)
 {
     hot->pin_count = 0;
@@ -716,7 +716,7 @@ bool hot_sweep(struct hot *hot, uint32_t bucket_max)
                 entry_drop(hot, head);
         }
         if (hot->sweep_cursor == 0)
-            break; /* what is left is held by loads: it goes in a later round */
+            break; /* what is left is pinned by loads and goes in a later round */
     }
     return hot->dead_count > 0 || hot->dead_tree_count > 0;
 }

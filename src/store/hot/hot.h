@@ -50,7 +50,7 @@ struct load;
 struct hot_group {
     struct hot_head head;
     struct tree tree;
-    struct load *loads; /* in flight or held for a task: see load.h */
+    struct load *loads; /* in flight or pinned by a task: see load.h */
     uint8_t key[];
 };
 
@@ -73,7 +73,7 @@ struct hot_prefix { /* what a handle means */
     struct bytes bytes; /* owned */
 };
 
-/* Rows of a group that are held for a task, ends included. */
+/* Rows of a group that are pinned by a task, ends included. */
 struct hot_pin {
     bool has_low, has_high; /* else up to the group's end */
     struct bytes low, high; /* borrowed from a load */
@@ -121,10 +121,10 @@ struct hot {
     uint64_t evicted_block_count;
     uint64_t evicted_row_count;
     uint64_t purged_count;
-    /* Whether a row is held for a task; NULL: no row is. */
+    /* Whether a row is pinned by a task; NULL: no row is. */
     bool (*row_pinned)(void *arg, uint32_t slot, struct bytes key);
     void *row_pinned_arg;
-    /* Says what is held of a group, with hot_pin_add(); NULL: of none anything is. */
+    /* Adds what is pinned of a group with hot_pin_add(); NULL: nothing ever is. */
     void (*group_pins)(struct hot *hot, const struct hot_group *group);
     struct hot_pin *pin; /* of the group whose blocks are visited, by their low ends */
     size_t pin_count, pin_cap;
@@ -227,7 +227,7 @@ void hot_hand_set(struct hot *hot, uint32_t slot, struct bytes group_key, struct
 struct hot_evict_result hot_evict(struct hot *hot, uint32_t horizon, uint64_t want_bytes,
                                   uint32_t visit_max);
 /* Frees trees of dropped groups, some blocks a bucket, then entries of dead slots, up to the end of
- * the table; true: there is more, or loads hold some. */
+ * the table; true: there is more, or loads pin some. */
 bool hot_sweep(struct hot *hot, uint32_t bucket_max);
 /* Something was flushed: begins a round of hot_purge() if a good part of the entries is trash. */
 void hot_purge_begin(struct hot *hot);

@@ -66,10 +66,10 @@ static uint64_t want_hash(const struct loads *loads, const struct load_want *wan
 static bool row_pinned(void *arg, uint32_t slot, struct bytes key)
 {
     const struct loads *loads = arg;
-    if (loads->held.entry_count == 0)
+    if (loads->pinned.entry_count == 0)
         return false;
     struct load_want want = {.kind = LOAD_ROW, .slot = slot, .key = key};
-    return table_find(&loads->held, want_hash(loads, &want), &want, NULL) != NULL;
+    return table_find(&loads->pinned, want_hash(loads, &want), &want, NULL) != NULL;
 }
 
 /* While a load is in flight its state belongs to the loaders. */
@@ -125,7 +125,7 @@ enum rc loads_init(struct loads *loads, struct hot *hot, struct engine *engine,
     *loads = (struct loads){
         .hot = hot, .engine = engine, .spaces = spaces, .notify = notify, .notify_arg = notify_arg};
     table_init(&loads->index, load_hash, load_eq, loads);
-    table_init(&loads->held, load_hash, load_eq, loads);
+    table_init(&loads->pinned, load_hash, load_eq, loads);
     pthread_mutex_init(&loads->lock, NULL);
     pthread_cond_init(&loads->work, NULL);
     hot->row_pinned = row_pinned;
@@ -145,7 +145,7 @@ static void load_free(struct load *load)
     mem_free((void *)(uintptr_t)load->group.ptr);
     mem_free((void *)(uintptr_t)load->from.ptr);
     mem_free((void *)(uintptr_t)load->bound.ptr);
-    mem_free(load->holder);
+    mem_free(load->pin);
     mem_free(load);
 }
 
@@ -192,10 +192,10 @@ static void bulk_unref(struct tree *tree, const struct load *load)
     }
 }
 
-/* Nobody holds it and it is not in flight: frees it. */
+/* Frees a load that no waiter pins and that is not in flight. */
 static void load_forget(struct loads *loads, struct load *load)
 {
-    ASSERT(load->holder_count == 0 && !load->in_flight);
+    ASSERT(load->pin_count == 0 && !load->in_flight);
     if (!load_of_row(loads, load)) {
         if (load->page_count > 1 && load->state == LOAD_READY && load->has_bound && !load->reverse)
             bulk_unref(&load_group(loads, load)->tree, load);
@@ -206,7 +206,7 @@ static void load_forget(struct loads *loads, struct load *load)
         if (load->group_next)
             load->group_next->group_prev = load->group_prev;
     } else if (load->state == LOAD_READY) {
-        load_table_remove(&loads->held, loads, load);
+        load_table_remove(&loads->pinned, loads, load);
         if (load->kind == LOAD_KEYS)
             dlist_remove(&loads->shown, &load->flight);
     }
@@ -244,7 +244,7 @@ void loads_done(struct loads *loads)
         load_forget(loads, load);
     }
     table_done(&loads->index);
-    table_done(&loads->held);
+    table_done(&loads->pinned);
     pthread_mutex_destroy(&loads->lock);
     pthread_cond_destroy(&loads->work);
     loads->hot->row_pinned = NULL;
@@ -368,11 +368,11 @@ static struct load *load_new(struct loads *loads, const struct load_want *want, 
 }
 
 /* Both lists can be long (a task with many keys, a row that many tasks want); rarely at once. */
-static bool holds(const struct load_waiter *waiter, const struct load *load)
+static bool pins(const struct load_waiter *waiter, const struct load *load)
 {
-    if (load->holder_count < waiter->load_count) {
-        for (uint32_t i = 0; i < load->holder_count; i++)
-            if (load->holder[i].waiter == waiter)
+    if (load->pin_count < waiter->load_count) {
+        for (uint32_t i = 0; i < load->pin_count; i++)
+            if (load->pin[i].waiter == waiter)
                 return true;
         return false;
     }
@@ -382,21 +382,21 @@ static bool holds(const struct load_waiter *waiter, const struct load *load)
     return false;
 }
 
-static struct load_holder *holder_find(const struct load *load, const struct load_waiter *waiter)
+static struct load_pin *pin_find(const struct load *load, const struct load_waiter *waiter)
 {
-    struct load_holder *holder = load->holder;
-    while (holder->waiter != waiter)
-        holder++;
-    return holder;
+    struct load_pin *pin = load->pin;
+    while (pin->waiter != waiter)
+        pin++;
+    return pin;
 }
 
 static void waiter_hold(struct loads *loads, struct load_waiter *waiter, struct load *load,
                         uint64_t row_count)
 {
-    if (holds(waiter, load)) {
-        struct load_holder *holder = row_count > 0 ? holder_find(load, waiter) : NULL;
-        if (holder && holder->row_count < row_count)
-            holder->row_count = row_count;
+    if (pins(waiter, load)) {
+        struct load_pin *pin = row_count > 0 ? pin_find(load, waiter) : NULL;
+        if (pin && pin->row_count < row_count)
+            pin->row_count = row_count;
         return;
     }
     if (waiter->load_count == waiter->load_cap) {
@@ -404,11 +404,11 @@ static void waiter_hold(struct loads *loads, struct load_waiter *waiter, struct 
         waiter->load = mem_realloc(waiter->load, waiter->load_cap * sizeof(void *));
     }
     waiter->load[waiter->load_count++] = load;
-    if (load->holder_count == load->holder_cap) {
-        load->holder_cap = load->holder_cap ? load->holder_cap * 2 : 2;
-        load->holder = mem_realloc(load->holder, load->holder_cap * sizeof *load->holder);
+    if (load->pin_count == load->pin_cap) {
+        load->pin_cap = load->pin_cap ? load->pin_cap * 2 : 2;
+        load->pin = mem_realloc(load->pin, load->pin_cap * sizeof *load->pin);
     }
-    load->holder[load->holder_count++] = (struct load_holder){waiter, row_count};
+    load->pin[load->pin_count++] = (struct load_pin){waiter, row_count};
     if (load->in_flight)
         waiter->pending_count++;
     if (!waiter->listed) {
@@ -436,7 +436,7 @@ void load_start(struct loads *loads, const struct load_want *want, uint32_t mark
     uint64_t hash = want_hash(loads, want);
     struct load *load = table_find(&loads->index, hash, want, NULL);
     if (!load && want->kind == LOAD_KEYS)
-        load = table_find(&loads->held, hash, want, NULL); /* as good as a new one (4) */
+        load = table_find(&loads->pinned, hash, want, NULL); /* as good as a new one (4) */
     if (load) {
         waiter_hold(loads, waiter, load, want->row_count);
         return;
@@ -556,7 +556,7 @@ static enum rc page_rows(struct load *load, struct engine *engine, const struct 
             return err_set(&load->err, RC_CORRUPT, "the engine gave a row of another group");
         at_from = load->has_from && bytes_eq(suffix, load->from);
         if (!rows_add(load, suffix, value))
-            return err_set(&load->err, RC_NOMEM, "could not hold a loaded row");
+            return err_set(&load->err, RC_NOMEM, "could not allocate memory for a loaded row");
     }
 }
 
@@ -603,7 +603,7 @@ static enum rc keys_rows(struct load *load, struct engine *engine, struct engine
         if (value.len > LOAD_KEYS_VALUE_BYTES)
             value.len = LOAD_KEYS_VALUE_BYTES;
         if ((!load->match || load->match(load->from, key)) && !rows_add(load, key, value))
-            return err_set(&load->err, RC_NOMEM, "could not hold a page of keys");
+            return err_set(&load->err, RC_NOMEM, "could not allocate memory for a page of keys");
         if (looked >= load->look_count_max || load->rows.len >= LOAD_KEYS_BYTES_MAX) {
             load->has_bound = true;
             load->bound = copy_bytes(key);
@@ -682,7 +682,7 @@ bool load_rows_next(struct bytes *rows, struct bytes *ret_suffix, struct bytes *
     return true;
 }
 
-/* The form the hot tier holds. False: no memory. */
+/* The form that is in the hot tier. False: no memory. */
 static bool value_pack(const struct loads *loads, const struct load *load, struct bytes suffix,
                        struct bytes value, struct buf *scratch, struct bytes *ret_packed)
 {
@@ -750,13 +750,13 @@ static enum rc finish_group(struct loads *loads, struct load *load, struct buf *
 
 /* A page has ended, and the waiter wants more rows behind it: starts the load of the next of them
  * that are cold. */
-static void load_go_on(struct loads *loads, const struct load *load, struct load_holder holder)
+static void load_go_on(struct loads *loads, const struct load *load, struct load_pin pin)
 {
     if (load->kind != LOAD_PAGE || load->state != LOAD_READY || !load->has_bound ||
-        loads->hot->slot[load->slot].dead || holder.row_count <= load->row_count)
+        loads->hot->slot[load->slot].dead || pin.row_count <= load->row_count)
         return;
     const struct tree *tree = &load_group(loads, load)->tree;
-    uint64_t left = holder.row_count - load->row_count;
+    uint64_t left = pin.row_count - load->row_count;
     struct tree_pos pos;
     bool open = false;
     tree_seek(tree, load->bound, &pos);
@@ -775,20 +775,20 @@ static void load_go_on(struct loads *loads, const struct load *load, struct load
                              .row_count = left + 2, /* the one before, and what is open */
                              .has_from = true,
                              .from = block_entry(before.block, before.index).suffix};
-    load_start(loads, &want, loads->hot->meter.mark, holder.waiter);
+    load_start(loads, &want, loads->hot->meter.mark, pin.waiter);
 }
 
 /* The waiters of a load that has ended go on waiting for what is behind it, or may run. */
-static void holders_tell(struct loads *loads, const struct load *load)
+static void waiters_tell(struct loads *loads, const struct load *load)
 {
-    for (uint32_t i = 0; i < load->holder_count; i++) {
-        struct load_waiter *waiter = load->holder[i].waiter;
+    for (uint32_t i = 0; i < load->pin_count; i++) {
+        struct load_waiter *waiter = load->pin[i].waiter;
         if (load->state == LOAD_FAILED && waiter->rc == RC_OK) {
             waiter->rc = load->rc;
             waiter->err = load->err;
         }
         waiter->brought_row_count += load->row_count;
-        load_go_on(loads, load, load->holder[i]);
+        load_go_on(loads, load, load->pin[i]);
         if (--waiter->pending_count == 0)
             waiter->ready(waiter, waiter->arg);
     }
@@ -814,25 +814,25 @@ static void load_finish(struct loads *loads, struct load *load, struct buf *scra
         loads->pinned_bytes += load->pinned_bytes;
     }
     if (load->kind != LOAD_KEYS)
-        buf_done(&load->rows); /* held loads would hold everything twice */
-    if (load->holder_count == 0) {
+        buf_done(&load->rows); /* a pinned load would keep every row twice */
+    if (load->pin_count == 0) {
         if (load->state == LOAD_READY && load_of_row(loads, load)) {
             loads->pinned_bytes -= load->pinned_bytes;
-            load->state = LOAD_FAILED; /* never entered `held` */
+            load->state = LOAD_FAILED; /* never entered `pinned` */
         }
         load_forget(loads, load);
         return;
     }
     if (load->state == LOAD_READY && load_of_row(loads, load))
-        table_insert(&loads->held, load_hash(load, loads), load);
+        table_insert(&loads->pinned, load_hash(load, loads), load);
     if (load->state == LOAD_READY && load->kind == LOAD_KEYS)
         dlist_add_first(&loads->shown, &load->flight); /* (4) */
-    holders_tell(loads, load);
+    waiters_tell(loads, load);
 }
 
 const struct load *loads_keys_find(const struct loads *loads, const struct load_want *want)
 {
-    return table_find(&loads->held, want_hash(loads, want), want, NULL);
+    return table_find(&loads->pinned, want_hash(loads, want), want, NULL);
 }
 
 bool loads_poll(struct loads *loads)
@@ -862,9 +862,9 @@ static void waiter_let_go(struct loads *loads, struct load_waiter *waiter, bool 
             waiter->load[kept++] = load;
             continue;
         }
-        *holder_find(load, waiter) = load->holder[load->holder_count - 1];
-        load->holder_count--;
-        if (load->holder_count == 0 && !load->in_flight)
+        *pin_find(load, waiter) = load->pin[load->pin_count - 1];
+        load->pin_count--;
+        if (load->pin_count == 0 && !load->in_flight)
             load_forget(loads, load);
     }
     waiter->load_count = kept;

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-/* load.h - bringing cold rows back: one flight an interval, held until who asked has run.
+/* load.h - bringing cold rows back: one flight an interval, pinned until the waiter has run.
  *
  * A load reads one row, or one page of rows of a group, from the engine. The executor starts it
  * (load_start), a loader thread reads (loads_step), the executor takes the result into the hot tier
  * (load_finish), and the waiters run again. A waiter that wants more rows than a page has does not
  * run again for each: the next page is started when one has ended, until it has them all. What a
- * load brought is not evicted while a waiter holds the load. A load of keys reads a page of the
- * rows of a SPACE_WHOLE prefix; it is not taken into the hot tier but shown to who holds it.
+ * load brought is not evicted while a waiter pins the load. A load of keys reads a page of the
+ * rows of a SPACE_WHOLE prefix; it is not taken into the hot tier but shown to those that pin it.
  *
  * Why the result is right: `mark` is the flush mark when the load was started, and the horizon is
  * at most `mark` while the load is in flight. A change at or below the mark is in what the engine
@@ -19,9 +19,9 @@
  * Invariants:
  *   (1) Two loads of the same row or of the same place and direction do not exist at once.
  *   (2) A load is in `index` while it is in flight, and in its group's list (a row of a SPACE_WHOLE
- *       space: in `held`) while it is in flight or held.
+ *       space: in `pinned`) while it is in flight or pinned.
  *   (3) load_finish() runs only while no change of the turn can be undone.
- *   (4) A page of keys keeps the horizon at its mark while it is held (`shown`): a key that has
+ *   (4) A page of keys keeps the horizon at its mark while it is pinned (`shown`): a key that has
  *       changed since is hot, and what is hot wins. So the page never goes stale.
  *
  * Ownership: loads belong to struct loads; a waiter borrows them.
@@ -47,9 +47,9 @@ enum {
 
 struct load_waiter;
 
-struct load_holder {
+struct load_pin {
     struct load_waiter *waiter;
-    uint64_t row_count; /* it wants so many from the load's first on */
+    uint64_t row_count; /* the waiter wants so many from the load's first on */
 };
 
 struct load {
@@ -80,9 +80,9 @@ struct load {
     enum rc rc;
     struct err err;
     /* executor */
-    struct load_holder *holder;
-    uint32_t holder_count;
-    uint32_t holder_cap;
+    struct load_pin *pin;
+    uint32_t pin_count;
+    uint32_t pin_cap;
     bool in_flight;
     struct load *group_prev, *group_next; /* loads of the same group */
     struct dlink flight;                  /* of loads.flight, or of loads.shown */
@@ -100,7 +100,7 @@ struct load_waiter {
     uint32_t wait_count;        /* since then as well */
     enum rc rc;                 /* of the first failed load */
     struct err err;
-    struct dlink link; /* all waiters that hold loads */
+    struct dlink link; /* all waiters that pin loads */
     bool listed;
     void (*ready)(struct load_waiter *waiter, void *arg); /* all its loads ended */
     void *arg;
@@ -111,9 +111,9 @@ struct loads {
     struct engine *engine;
     const struct space_set *spaces;
     struct table index;  /* in flight, by (slot, group, from, kind, direction) */
-    struct table held;   /* rows that waiters hold, by (slot, group) */
+    struct table pinned; /* rows that waiters pin, by (slot, group) */
     struct dlist flight; /* loads in flight */
-    struct dlist shown;  /* pages of keys that are held */
+    struct dlist shown;  /* pages of keys that are pinned */
     size_t flight_count;
     struct dlist waiters; /* of struct load_waiter */
     uint64_t pinned_bytes;
@@ -149,18 +149,18 @@ struct load_want { /* one cold thing; bytes are borrowed */
     uint32_t look_count_max;
 };
 /* Starts or joins the load of what is wanted. Nothing happens if it is not cold any more; then the
- * waiter does not hold it, and finds out when it runs. */
+ * waiter does not pin it, and finds out when it runs. */
 void load_start(struct loads *loads, const struct load_want *want, uint32_t mark,
                 struct load_waiter *waiter);
-/* A page of keys that is held, or NULL. What it shows is true where nothing is hot. */
+/* A page of keys that is pinned, or NULL. What it shows is true where nothing is hot. */
 const struct load *loads_keys_find(const struct loads *loads, const struct load_want *want);
 /* The next of a load's rows, which begin at buf_bytes(&load->rows). */
 bool load_rows_next(struct bytes *rows, struct bytes *ret_suffix, struct bytes *ret_value);
 /* Takes finished reads into the hot tier and calls waiters. True: something was finished. */
 bool loads_poll(struct loads *loads);
-/* The waiter lets go of everything it holds or waits for. */
+/* Lets go of everything that the waiter pins or waits for. */
 void load_waiter_release(struct loads *loads, struct load_waiter *waiter);
-void load_waiter_done(struct load_waiter *waiter); /* frees the list; nothing may be held */
+void load_waiter_done(struct load_waiter *waiter); /* frees the list; nothing may be pinned */
 /* Over the limit, everybody but the oldest waiter gives back what is ready. */
 void loads_pin_limit(struct loads *loads, uint64_t pinned_bytes_max);
 /* The smallest mark of a load in flight or shown (4), at most `mark`. */

@@ -31,9 +31,9 @@ static struct kept_chunk *chunk_take(struct journal *journal)
 
 static void chunk_give(struct journal *journal, struct kept_chunk *chunk)
 {
-    size_t held = journal->kept_bytes + (journal->chunk_free_count + 1) * sizeof *chunk;
+    size_t bytes = journal->kept_bytes + (journal->chunk_free_count + 1) * sizeof *chunk;
     if (journal->chunk_free_count >= KEPT_CHUNKS_FREE_MAX &&
-        held > journal->options.unsynced_bytes_max / 2) {
+        bytes > journal->options.unsynced_bytes_max / 2) {
         mem_free(chunk);
         return;
     }

@@ -194,15 +194,15 @@ void journal__seal(struct journal *journal)
     journal->look_ns = 0;
 }
 
-/* Syncs prev, and seals it, or cur. With `hold` the lock is not given away. */
-static enum rc sync_one(struct journal *journal, bool hold, struct err *err)
+/* Syncs prev, and seals it, or cur. With `keep_lock` the lock is not given away. */
+static enum rc sync_one(struct journal *journal, bool keep_lock, struct err *err)
 {
     bool seal = journal->prev != NULL;
     struct journal_seg *seg = seal ? journal->prev : journal->cur;
     uint64_t len = seg->len;
     uint64_t lsn = seg->last_lsn;
     bool entry = !seg->entry_synced;
-    bool holds = seg->frame_count > 0; /* a number without frames may be used again */
+    bool has_frames = seg->frame_count > 0; /* a number without frames may be used again */
 
     ASSERT(!seg->broken);
     ASSERT(!journal->io_busy);
@@ -211,12 +211,12 @@ static enum rc sync_one(struct journal *journal, bool hold, struct err *err)
     if (!seal || !journal->cur || journal->cur->frame_count == 0)
         journal->oldest_ns = 0; /* or the thread would wait for a time that has passed */
     journal->io_busy = true;
-    if (!hold)
+    if (!keep_lock)
         pthread_mutex_unlock(&journal->lock);
     enum rc rc = seg_sync(journal, seg, len, seal, entry, err);
-    if (rc == RC_OK && holds)
+    if (rc == RC_OK && has_frames)
         journal__record(journal, seg, len);
-    if (!hold)
+    if (!keep_lock)
         pthread_mutex_lock(&journal->lock);
     journal->io_busy = false;
 
@@ -224,7 +224,7 @@ static enum rc sync_one(struct journal *journal, bool hold, struct err *err)
     journal->notify_due = true;
     if (rc == RC_OK) {
         synced_to(journal, seg, len, lsn);
-        if (holds)
+        if (has_frames)
             journal->record_sync_ns = now_ns(journal) + second_ns;
     } else {
         journal->stats.sync_failure_count++;
@@ -349,9 +349,9 @@ void journal__look(struct journal *journal)
     enum rc rc = files_free_bytes(journal->options.files, journal->options.dir, &free_bytes, &err);
     if (rc != RC_OK)
         return;
-    bool low =
-        free_bytes + reserve_held(journal->options.reserve) < journal->options.disk_reserve_bytes ||
-        !reserve_is_whole(journal->options.reserve);
+    bool low = free_bytes + reserve_bytes(journal->options.reserve) <
+                   journal->options.disk_reserve_bytes ||
+               !reserve_is_whole(journal->options.reserve);
     journal->stats.disk_free_bytes = free_bytes;
     if (low != journal->disk_low || journal->read_only) /* the executor calls journal_retry() */
         journal->notify_due = true;

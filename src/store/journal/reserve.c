@@ -16,23 +16,23 @@
 enum { DISK_PART = 8, STEP_BYTES = 1024 * 1024 };
 
 struct reserve {
-    struct files *files;   /* fixed */
-    char *dir, *path;      /* fixed */
-    uint64_t size;         /* fixed */
-    pthread_mutex_t lock;  /* file */
-    struct file *file;     /* NULL: it could not be made yet */
-    _Atomic uint64_t held; /* shared: atomic; changed with the lock held. The length of the file */
-    _Atomic bool given_up; /* shared: atomic; changed with the lock held */
+    struct files *files;    /* fixed */
+    char *dir, *path;       /* fixed */
+    uint64_t size;          /* fixed */
+    pthread_mutex_t lock;   /* file */
+    struct file *file;      /* NULL: it could not be made yet */
+    _Atomic uint64_t bytes; /* shared: atomic; changed with the lock held. The length of the file */
+    _Atomic bool given_up;  /* shared: atomic; changed with the lock held */
 };
 
-/* With the lock held. Whatever fails, `held` is what the file has. */
+/* With the lock held. Whatever fails, `bytes` is what the file has. */
 static void cut(struct reserve *reserve, uint64_t len)
 {
     struct err ignored = {0};
     enum rc rc = file_truncate(reserve->file, len, &ignored);
     if (rc != RC_OK)
         return;
-    reserve->held = len;
+    reserve->bytes = len;
     rc = file_sync(reserve->file, &ignored); /* some file systems reuse blocks only after that */
     (void)rc;
 }
@@ -53,9 +53,9 @@ static enum rc fill_try(struct reserve *reserve, uint64_t len, struct err *err)
     if (rc == RC_OK)
         rc = file_sync(reserve->file, err);
     if (rc == RC_OK)
-        reserve->held = len;
+        reserve->bytes = len;
     else
-        cut(reserve, reserve->held); /* gives back what was allocated beyond */
+        cut(reserve, reserve->bytes); /* gives back what was allocated beyond */
     return rc;
 }
 
@@ -74,7 +74,7 @@ static void fill(struct reserve *reserve, uint64_t len)
 static bool has_room(const struct reserve *reserve, uint64_t margin_bytes)
 {
     uint64_t free_bytes = 0;
-    uint64_t need = reserve->size - reserve->held + margin_bytes;
+    uint64_t need = reserve->size - reserve->bytes + margin_bytes;
     return files_free_bytes(reserve->files, reserve->dir, &free_bytes, NULL) == RC_OK &&
            free_bytes >= need;
 }
@@ -104,14 +104,14 @@ struct reserve *reserve_open(const struct reserve_options *options)
     enum rc rc = file_open(reserve->files, reserve->path, FILE_WRITE, &reserve->file, NULL);
     bool is_new = rc == RC_NOT_FOUND;
     if (rc == RC_OK && file_size(reserve->file, &len, NULL) == RC_OK)
-        reserve->held = len;
+        reserve->bytes = len;
     if (reserve->file && reserve->size == 0) {
         file_close(reserve->file);
         reserve->file = NULL;
-        reserve->held = 0;
+        reserve->bytes = 0;
         rc = files_remove(reserve->files, reserve->path, NULL);
         (void)rc; /* a file that stays is tried at the next start */
-    } else if (reserve->held > reserve->size) {
+    } else if (reserve->bytes > reserve->size) {
         cut(reserve, reserve->size);
     }
     if (!reserve_is_whole(reserve) && has_room(reserve, is_new ? 0 : reserve->size / 2))
@@ -136,11 +136,11 @@ uint64_t reserve_take(struct reserve *reserve, uint64_t bytes, uint64_t kept_byt
     if (!reserve)
         return 0;
     pthread_mutex_lock(&reserve->lock);
-    uint64_t before = reserve->held;
+    uint64_t before = reserve->bytes;
     uint64_t most = before > kept_bytes ? before - kept_bytes : 0;
     if (most > 0)
         cut(reserve, before - (bytes < most ? bytes : most));
-    uint64_t given = before - reserve->held;
+    uint64_t given = before - reserve->bytes;
     pthread_mutex_unlock(&reserve->lock);
     return given;
 }
@@ -164,22 +164,22 @@ void reserve_return(struct reserve *reserve, uint64_t bytes)
         return;
     free_bytes -= RESERVE_PIECE_BYTES;
     pthread_mutex_lock(&reserve->lock);
-    uint64_t missing = reserve->size > reserve->held ? reserve->size - reserve->held : 0;
+    uint64_t missing = reserve->size > reserve->bytes ? reserve->size - reserve->bytes : 0;
     bytes = bytes < free_bytes ? bytes : free_bytes;
     bytes = bytes < missing ? bytes : missing;
     if (bytes >= RESERVE_PIECE_BYTES && !reserve->given_up)
-        fill(reserve, reserve->held + bytes);
+        fill(reserve, reserve->bytes + bytes);
     pthread_mutex_unlock(&reserve->lock);
 }
 
 bool reserve_is_whole(const struct reserve *reserve)
 {
-    return !reserve || reserve->given_up || reserve->held >= reserve->size;
+    return !reserve || reserve->given_up || reserve->bytes >= reserve->size;
 }
 
-uint64_t reserve_held(const struct reserve *reserve)
+uint64_t reserve_bytes(const struct reserve *reserve)
 {
-    return reserve ? reserve->held : 0;
+    return reserve ? reserve->bytes : 0;
 }
 
 uint64_t reserve_size(const struct reserve *reserve)

@@ -45,6 +45,6 @@ uint64_t reserve_take(struct reserve *reserve, uint64_t bytes, uint64_t kept_byt
 void reserve_return(struct reserve *reserve, uint64_t bytes);
 /* True: it is whole, or has become so. */
 bool reserve_fill(struct reserve *reserve);
-bool reserve_is_whole(const struct reserve *reserve); /* atomic; true if it cannot be had */
-uint64_t reserve_held(const struct reserve *reserve); /* atomic: bytes */
-uint64_t reserve_size(const struct reserve *reserve); /* bytes when it is whole */
+bool reserve_is_whole(const struct reserve *reserve);  /* atomic; true if it cannot be had */
+uint64_t reserve_bytes(const struct reserve *reserve); /* atomic: bytes */
+uint64_t reserve_size(const struct reserve *reserve);  /* bytes when it is whole */

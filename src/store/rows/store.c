@@ -171,7 +171,7 @@ enum rc store__unpack(struct store *store, struct store_group group, struct byte
     return RC_OK;
 }
 
-/* The form the hot tier holds. */
+/* The form that is in the hot tier. */
 static enum rc value_pack(struct store *store, uint32_t prefix, struct bytes key,
                           struct bytes suffix, struct bytes value, struct bytes *ret_packed,
                           struct err *err)

@@ -527,7 +527,7 @@ void store_stats(struct store *store, struct store_stats *ret_stats)
     }
     snprintf(ret_stats->load_failed_reason, sizeof ret_stats->load_failed_reason, "%s",
              loads->failed_err.text);
-    ret_stats->full_reserve_bytes = reserve_held(store->reserve);
+    ret_stats->full_reserve_bytes = reserve_bytes(store->reserve);
     ret_stats->full_reserve_bytes_max = reserve_size(store->reserve);
     journal_status(store->journal, &ret_stats->journal);
     flush_stats(store, ret_stats);

@@ -329,21 +329,21 @@ TEST(clean_tombstones_and_empty_groups_do_not_stay)
     fix_done(&fix);
 }
 
-TEST(what_is_held_for_a_task_is_not_purged)
+TEST(what_is_pinned_by_a_task_is_not_purged)
 {
     struct fix fix;
     char key[16];
     fix_init(&fix);
-    struct hot_group *held = group_add(&fix, text("held"), 0, 1);
-    held->loads = (struct load *)&fix; /* any */
-    hot_group_stamp(&fix.hot, held, 1);
+    struct hot_group *pinned = group_add(&fix, text("pinned"), 0, 1);
+    pinned->loads = (struct load *)&fix; /* any */
+    hot_group_stamp(&fix.hot, pinned, 1);
     for (int i = 0; i < 5000; i++) {
         snprintf(key, sizeof key, "%d", i);
         hot_group_stamp(&fix.hot, group_add(&fix, text(key), 0, 1), 1);
     }
     purge_round(&fix, 1);
     ASSERT_EQ(fix.hot.table.entry_count, 1);
-    held->loads = NULL;
+    pinned->loads = NULL;
     fix_done(&fix);
 }
 
@@ -359,7 +359,7 @@ TEST(an_undropped_prefix_has_its_rows_again)
     fix_done(&fix);
 }
 
-TEST(a_slot_held_by_a_load_keeps_its_number)
+TEST(a_slot_pinned_by_a_load_keeps_its_number)
 {
     struct fix fix;
     fix_init(&fix);

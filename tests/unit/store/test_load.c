@@ -676,7 +676,7 @@ TEST(a_load_of_a_dropped_prefix_brings_nothing)
     hot_slot_release(&fix.hot, data);
     while (fix.hot.dead_count > 0 && hot_sweep(&fix.hot, 1000) && fix.hot.dead_count > 1)
         continue;
-    ASSERT_TRUE(data_group(&fix, "h") != NULL); /* held by the load */
+    ASSERT_TRUE(data_group(&fix, "h") != NULL); /* pinned by the load */
     load_all(&fix);
     ASSERT_EQ(fix.ready[0], 1);
     ASSERT_TRUE(!meta_row(&fix, "k"));
@@ -778,7 +778,7 @@ TEST(every_failed_allocation_is_an_answer)
     }
 }
 
-/* ---- holding ---- */
+/* ---- pinning ---- */
 
 TEST(what_was_loaded_stays_until_the_waiter_lets_go)
 {
@@ -805,7 +805,7 @@ TEST(what_was_loaded_stays_until_the_waiter_lets_go)
     fix_done(&fix);
 }
 
-TEST(a_held_page_pins_only_what_it_brought)
+TEST(a_pinned_page_keeps_only_what_it_brought)
 {
     struct fix fix;
     fix_init(&fix);
@@ -890,7 +890,7 @@ TEST(a_waiter_may_go_at_any_time)
         ASSERT_EQ(fix.loads.flight_count, 0);
         release(&fix, 1);
         ASSERT_TRUE(!data_group(&fix, "h")->loads);
-        ASSERT_EQ(fix.loads.held.entry_count, 0);
+        ASSERT_EQ(fix.loads.pinned.entry_count, 0);
         ASSERT_EQ(fix.loads.pinned_bytes, 0);
         fix_done(&fix);
     }

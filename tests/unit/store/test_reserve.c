@@ -63,7 +63,7 @@ TEST(a_start_finds_what_was_left)
     ASSERT_EQ(reserve_take(reserve, 5 * MIB, 0), 5 * MIB);
     reserve_close(reserve);
     reserve = open_of(sim, 0); /* switched off */
-    ASSERT_EQ(reserve_held(reserve), 0);
+    ASSERT_EQ(reserve_bytes(reserve), 0);
     ASSERT_TRUE(reserve_is_whole(reserve));
     reserve_close(reserve);
     file_sim_free(sim);
@@ -87,9 +87,9 @@ TEST(a_disk_that_is_full_from_the_start_has_a_reserve_later)
     file_sim_arm(sim, &full); /* no room for its name */
     struct reserve *reserve = open_of(sim, 8 * MIB);
     ASSERT_FALSE(reserve_is_whole(reserve));
-    ASSERT_EQ(reserve_held(reserve), 0);
+    ASSERT_EQ(reserve_bytes(reserve), 0);
     ASSERT_TRUE(reserve_fill(reserve));
-    ASSERT_EQ(reserve_held(reserve), 8 * MIB);
+    ASSERT_EQ(reserve_bytes(reserve), 8 * MIB);
     reserve_close(reserve);
     file_sim_free(sim);
 }
@@ -104,7 +104,7 @@ TEST(a_store_goes_on_without_a_reserve_that_cannot_be_made)
         struct file_sim_fault fault = {.op = op[i], .count = 1, .times = -1, .rc = RC_IO};
         file_sim_arm(sim, &fault);
         struct reserve *reserve = open_of(sim, 8 * MIB);
-        ASSERT_EQ(reserve_held(reserve), 0);
+        ASSERT_EQ(reserve_bytes(reserve), 0);
         ASSERT_TRUE(reserve_is_whole(reserve));
         ASSERT_TRUE(reserve_fill(reserve));
         reserve_return(reserve, 8 * MIB);
@@ -112,7 +112,7 @@ TEST(a_store_goes_on_without_a_reserve_that_cannot_be_made)
         reserve_close(reserve);
         file_sim_arm(sim, &(struct file_sim_fault){.op = op[i]});
         reserve = open_of(sim, 8 * MIB); /* the next start tries again */
-        ASSERT_EQ(reserve_held(reserve), 8 * MIB);
+        ASSERT_EQ(reserve_bytes(reserve), 8 * MIB);
         reserve_close(reserve);
         file_sim_free(sim);
     }
@@ -125,7 +125,7 @@ TEST(what_was_taken_comes_back_a_part_at_a_time)
     uint64_t all = reserve_take(reserve, UINT64_MAX, 0);
     ASSERT_EQ(all, 8 * MIB);
     reserve_return(reserve, 2 * MIB);
-    ASSERT_EQ(reserve_held(reserve), 2 * MIB);
+    ASSERT_EQ(reserve_bytes(reserve), 2 * MIB);
     ASSERT_FALSE(reserve_is_whole(reserve));
     ASSERT_TRUE(reserve_fill(reserve));
     reserve_close(reserve);

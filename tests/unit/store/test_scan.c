@@ -177,7 +177,7 @@ TEST(what_is_hot_wins_over_the_page)
     task_fix_done(&fix);
 }
 
-TEST(a_page_that_is_held_never_goes_stale)
+TEST(a_page_that_is_pinned_never_goes_stale)
 {
     struct task_fix fix;
     struct load_waiter waiter = {0};
