@@ -11,7 +11,7 @@ JOBS ?= 2
 
 build = tools/build.sh $(1) $(JOBS)
 quote = '$(subst ','\'',$(1))'
-run_tests = /usr/bin/python3 tools/run_tests.py --jobs $(JOBS) --timeout 300 $(1) $(TEST)
+run_tests = /usr/bin/python3 tools/run_tests.py --jobs $(JOBS) --timeout 900 $(1) $(TEST)
 # Those that need no build; `make test` runs them as well.
 checks = $(filter-out tools/check_tidy.sh,$(wildcard tools/check_*))
 

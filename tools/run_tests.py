@@ -6,6 +6,10 @@ A program ends with "N passed, N failed". One that ends otherwise, dies or hangs
 failure. Every file of tests/wire is a program too: pytest runs it against the servers of the same build.
 So is every check of the sources (tools/check_*) that needs no build: it passes when it ends with 0.
 What is skipped is told with its reason, and counted apart.
+
+Each has a directory of its own, which is removed when it is over. For tests/wire it is in memory where there
+is enough of it: most of their time would go into syncs of servers that are killed a moment later. What is
+about the disk has a disk.
 """
 import argparse
 import collections
@@ -13,6 +17,7 @@ import concurrent.futures
 import os
 import pathlib
 import re
+import shutil
 import signal
 import subprocess
 import sys
@@ -26,6 +31,10 @@ PYTEST = ["/usr/bin/python3", "-m", "pytest", "-q", "-rs", "-p", "no:cacheprovid
 SKIPPED = re.compile(r"^SKIPPED \[(\d+)\] \S+: (.*)", re.MULTILINE)
 CHECKS_OF_BUILDS = {"check_tidy"}
 CHECK_SKIPPED = 77
+# Of tests/wire, what shall meet a real disk.
+ABOUT_DISKS = re.compile("crash|disk|durability|faults|journal|kill|life|old_directories|persist|room|storm|tools|wal")
+MEMORY = pathlib.Path("/dev/shm")
+MEMORY_BYTES_MIN = 8 << 30  # that is available: files of tests and their servers share it
 # A job in the background has SIGINT ignored, and gives that on. A test begins with signals as they are
 # in a terminal.
 FRESH_SIGNALS = ["/usr/bin/env", "--default-signal"]
@@ -50,11 +59,30 @@ def environment(build):
     return env
 
 
-def run(command, env, timeout):
+def memory_available():
+    """Bytes; 0 if no files can be kept there."""
+    if not os.access(MEMORY, os.W_OK):
+        return 0
+    fields = dict(line.split(":") for line in pathlib.Path("/proc/meminfo").read_text().splitlines())
+    room = os.statvfs(MEMORY)
+    return min(int(fields["MemAvailable"].split()[0]) * 1024, room.f_bavail * room.f_frsize)
+
+
+def run(command, env, timeout, directories=None):
     """Returns (exit code or None for a timeout, output, seconds)."""
     begin = time.monotonic()
     if not os.access(command[0], os.X_OK):
         return 127, f"{command[0]} was not built", 0.0
+    directory = tempfile.mkdtemp(prefix="terrace-run-", dir=directories)
+    try:
+        if command[:len(PYTEST)] == PYTEST:
+            command = [*command, f"--basetemp={directory}/pytest"]
+        return *run_in(command, {**env, "TERRACE_TEST_DIR": directory}, timeout), time.monotonic() - begin
+    finally:
+        shutil.rmtree(directory, ignore_errors=True)
+
+
+def run_in(command, env, timeout):
     with tempfile.TemporaryFile() as out:
         process = subprocess.Popen(
             [*FRESH_SIGNALS, *command], stdin=subprocess.DEVNULL, stdout=out, stderr=subprocess.STDOUT,
@@ -71,7 +99,7 @@ def run(command, env, timeout):
             process.wait()
         out.seek(0)
         text = out.read().decode(errors="replace")
-    return code, text, time.monotonic() - begin
+    return code, text
 
 
 def counts_of_program(code, text):
@@ -132,7 +160,7 @@ def main():
     parser.add_argument("build", type=pathlib.Path)
     parser.add_argument("parts", nargs="*", help="run only what has one of these in its name")
     parser.add_argument("--jobs", type=int, default=2)
-    parser.add_argument("--timeout", type=float, default=300)
+    parser.add_argument("--timeout", type=float, default=900)
     args = parser.parse_args()
     build = args.build.resolve()
     env = environment(build)
@@ -144,9 +172,12 @@ def main():
         print(f'run_tests.py: no test program has "{" ".join(args.parts)}" in its name', file=sys.stderr)
         return 2
 
+    in_memory = not env.get("TERRACE_LONG") and memory_available() >= MEMORY_BYTES_MIN
     with concurrent.futures.ThreadPoolExecutor(args.jobs) as pool:
-        running = {pool.submit(run, command, env, timeout): (name, counts_of)
-                   for name, command, counts_of in programs}
+        running = {}
+        for name, command, counts_of in programs:
+            directories = MEMORY if in_memory and name.startswith("wire_") and not ABOUT_DISKS.search(name) else None
+            running[pool.submit(run, command, env, timeout, directories)] = name, counts_of
         for future in concurrent.futures.as_completed(running):
             name, counts_of = running[future]
             code, text, seconds = future.result()

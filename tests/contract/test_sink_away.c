@@ -29,11 +29,11 @@ static void sleep_ms(long ms)
     nanosleep(&(struct timespec){.tv_sec = ms / 1000, .tv_nsec = ms % 1000 * 1000000}, NULL);
 }
 
-/* Asks until the answer is this, for at most fifteen seconds. InnoDB's tables are a copy that is
+/* Asks until the answer is this, for at most a hundred seconds. InnoDB's tables are a copy that is
  * not made anew while somebody reads them more often than every 100 ms. */
 static void wait_for(struct sink_fix *fix, const char *sql, const char *answer)
 {
-    for (int i = 0; i < 100; i++) {
+    for (int i = 0; i < 700; i++) {
         if (strcmp(sink_fix_ask(fix, sql), answer) == 0)
             return;
         sleep_ms(150);
@@ -347,7 +347,7 @@ static void interrupts(struct sink_fix *fix)
     double start = now_s();
     sink_interrupt(background.fix.sink);
     ASSERT_RC(background_join(&background), RC_IO);
-    ASSERT_LT(now_s() - start, 2);
+    ASSERT_LT(now_s() - start, 4); /* by itself SQLite would wait for 5 */
     ASSERT_RC(sink_ping(background.fix.sink, &fix->err), RC_IO);
     sink_close(background.fix.sink);
     sink_fix_sql(fix, "ROLLBACK");
@@ -380,7 +380,7 @@ static void interrupt_of_hung_server(struct sink_fix *fix)
     double end = now_s();
     mariadb_pause(server, false);
     ASSERT_RC(rc, RC_IO);
-    ASSERT_LT(end - start, 2);
+    ASSERT_LT(end - start, 4);
     sink_close(background.fix.sink);
 }
 

@@ -5,6 +5,7 @@ TERRACED and TERRACE name the programs; tools/run_tests.py sets them. With TERRA
 frees every text of an option and keeps a copy, comes after each start and before each new client of redis-py: whatever
 part of the server had kept one of those texts is found by ASan.
 """
+import contextlib
 import itertools
 import json
 import os
@@ -29,13 +30,13 @@ import tilekit
 from diff.runner import Pair
 from diff.servers import terraced_path
 from mariadb import MariaDB
+from waiting import LIMIT_SECONDS
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent.parent
 NO_RESERVE = ("--full-reserve", "0")  # thousands of directories of 64 MB would fill the disk; test_full_disk has it
 TERRACED = os.environ.get("TERRACED", str(ROOT / "build-dev" / "terraced"))
 TERRACE = os.environ.get("TERRACE", str(ROOT / "build-dev" / "terrace"))
 CONFIG_SET = os.environ.get("TERRACE_CONFIG_SET") == "1"
-START_SECONDS = 30
 DATABASES = itertools.count()
 NODE_MODULES = ROOT / "build-node" / "node_modules"  # tools/deps.sh test puts it there
 LISTENS = re.compile(r"listens on \S+:(\d+)")
@@ -77,9 +78,9 @@ class Server:
 
     def _wait_for_port(self):
         """Reads the banner; the last line is the one about stopping."""
-        end = time.monotonic() + START_SECONDS
+        end = time.monotonic() + LIMIT_SECONDS
         while "stop " not in self.banner:
-            ready, _, _ = select.select([self.process.stdout], [], [], end - time.monotonic())
+            ready, _, _ = select.select([self.process.stdout], [], [], max(0, end - time.monotonic()))
             part = os.read(self.process.stdout.fileno(), 65536).decode() if ready else ""
             if not part:
                 self.kill()
@@ -94,10 +95,20 @@ class Server:
         return client
 
     def connect(self):
-        return socket.create_connection(("127.0.0.1", self.port), timeout=20)
+        return socket.create_connection(("127.0.0.1", self.port), timeout=100)
 
     def stderr(self):
         return os.pread(self.errors.fileno(), 1 << 20, 0).decode(errors="replace")
+
+    @contextlib.contextmanager
+    def stopped(self):
+        """What is sent while it lasts is all there when the server goes on: nobody has to be fast."""
+        self.process.send_signal(signal.SIGSTOP)
+        os.waitid(os.P_PID, self.process.pid, os.WSTOPPED | os.WNOWAIT)
+        try:
+            yield
+        finally:
+            self.process.send_signal(signal.SIGCONT)
 
     def kill(self):
         if self.process.poll() is None:
@@ -108,7 +119,7 @@ class Server:
     def stop(self):
         """SIGTERM; returns the exit code."""
         self.process.send_signal(signal.SIGTERM)
-        code = self.process.wait(60)
+        code = self.process.wait(100)
         self.process.stdout.close()
         return code
 
@@ -117,7 +128,7 @@ def start_refused(directory, *args, prefix=(), file=None):
     """Starts a server that must not start; returns what it says."""
     done = subprocess.run([*prefix, TERRACED, *([str(file)] if file else []), "--port", "0",
                            "--dir", str(directory), *args],
-                          capture_output=True, text=True, timeout=START_SECONDS)
+                          capture_output=True, text=True, timeout=LIMIT_SECONDS)
     assert done.returncode == 1, done
     assert len(done.stderr.strip().splitlines()) == 1, done.stderr
     return done.stderr
@@ -125,7 +136,7 @@ def start_refused(directory, *args, prefix=(), file=None):
 
 def terrace(*args, code=0):
     """Runs the tool; returns what it prints, on standard error if it fails."""
-    done = subprocess.run([TERRACE, *map(str, args)], capture_output=True, text=True, timeout=60)
+    done = subprocess.run([TERRACE, *map(str, args)], capture_output=True, text=True, timeout=100)
     assert done.returncode == code, (done.stdout, done.stderr)
     if code:
         assert len(done.stderr.strip().splitlines()) == 1, done.stderr

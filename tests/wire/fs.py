@@ -1,9 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
 """FS.* as a test speaks it: errors by their first word, maps as dicts."""
 import itertools
-import time
 
 import redis
+
+from waiting import wait_until
 
 
 class Refused(Exception):
@@ -60,11 +61,9 @@ def pairs(flat):
     return found
 
 
-def swept(fs, seconds=120):
+def swept(fs):
     """Waits until what was removed has no rows any more."""
-    end = time.monotonic() + seconds
-    while fs.info()["fs_graves"] > 0:
-        assert time.monotonic() < end
+    wait_until(lambda: fs.info()["fs_graves"] == 0)
 
 
 def flood(server, paths, step=5000):

@@ -67,7 +67,7 @@ class Sqlite:
         self.url = f"sqlite:{path}"
 
     def ask(self, sql, *args):
-        with contextlib.closing(sqlite3.connect(self.path, timeout=20)) as link:
+        with contextlib.closing(sqlite3.connect(self.path, timeout=100)) as link:
             link.text_factory = bytes
             rows = link.execute(sql, args).fetchall()
             link.commit()
@@ -200,23 +200,29 @@ def _exchange(a, b):
 def away(sink):
     """While it lasts a directory, which cannot be opened as a database, stands in the place of the file."""
     aside = sink.path.with_suffix(".aside")
-    tails = ("", "-wal", "-shm")
-    for tail in tails:
-        part = sink.path.with_name(sink.path.name + tail)
-        if part.exists():
-            part.rename(aside.with_name(aside.name + tail))
-    sink.path.mkdir()
+    had = sink.path.exists()
+    # At no moment there is nothing: the server, which may try at any time, would make a new one.
+    if had:
+        aside.mkdir()
+        _exchange(sink.path, aside)
+        _rename_beside(sink.path, aside)
+    else:
+        sink.path.mkdir()
     yield
-    for tail in tails[1:]:
-        part = aside.with_name(aside.name + tail)
-        if part.exists():
-            part.rename(sink.path.with_name(sink.path.name + tail))
-    # At no moment there is nothing: the server, which tries again and again, would make a new one.
-    if aside.exists():
+    if had:
+        _rename_beside(aside, sink.path)
         _exchange(sink.path, aside)
         aside.rmdir()
     else:
         sink.path.rmdir()
+
+
+def _rename_beside(path, to):
+    """The files that SQLite has beside a database go with it."""
+    for tail in ("-wal", "-shm"):
+        part = path.with_name(path.name + tail)
+        if part.exists():
+            part.rename(to.with_name(to.name + tail))
 
 
 @contextlib.contextmanager

@@ -22,16 +22,16 @@ import shutil
 import sqlite3
 import subprocess
 import sys
-import tempfile
 import threading
 import time
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent))
 
+from diff.places import new_directory  # noqa: E402
 from diff.resp import Closed, Connection, quote  # noqa: E402
+from waiting import LIMIT_SECONDS, wait_until  # noqa: E402
 
 CLIENTS = 4
-SETTLE_SECONDS = 60
 QUICK = 10000  # operations of a phase: below, trouble comes more often
 BIG_FIELDS = 600  # more than landing reads, notes or applies in one step
 OWN_COLUMNS = ("up_version", "is_del", "del_time")
@@ -55,7 +55,7 @@ def stacks(server):
         said = "(it was killed since)" if server.errors.closed else server.stderr()[-4000:]
         return f"exit {server.process.poll()}: {said}"
     return subprocess.run(["gdb", "-p", str(server.process.pid), "-batch", "-ex", "bt 12"],
-                          capture_output=True, text=True, timeout=60).stdout[-6000:]
+                          capture_output=True, text=True, timeout=100).stdout[-6000:]
 
 
 def short(thing):
@@ -416,9 +416,9 @@ class Client(threading.Thread):
             self.link.close()
             self.link = None
             if world.epoch == self.epoch and not world.over.is_set():
-                for _ in range(100):  # whoever killed it says so when it is dead: on a busy machine that takes time
-                    if world.epoch == self.epoch:
-                        world.over.wait(0.05)
+                end = time.monotonic() + LIMIT_SECONDS
+                while world.epoch == self.epoch and not world.over.is_set() and time.monotonic() < end:
+                    world.over.wait(0.05)  # whoever killed it says so when it is dead: on a busy machine that takes time
                 if world.epoch == self.epoch and not world.over.is_set():
                     raise Wrong(f"client {self.number}: {error} after "
                                 f"{[show(args) for args in commands]}; {stacks(world.server)}"
@@ -449,12 +449,12 @@ class Client(threading.Thread):
         self.run_commands(self.writer.commands(keys, self.world.lifting))
 
     def run_commands(self, commands):
-        disturbed = self.world.disturbed
+        disturbed, begin = self.world.disturbed, time.monotonic()
         try:
             replies = self.ask(commands)
         except Closed:
             self.lost += 1
-            self.doubt(commands, disturbed)
+            self.doubt(commands, disturbed, begin)
             return
         if replies is None:
             return
@@ -474,7 +474,7 @@ class Client(threading.Thread):
         if not fits(expected, reply):
             self.wrong(args, expected, reply)
 
-    def doubt(self, commands, disturbed):
+    def doubt(self, commands, disturbed, begin):
         """All or nothing; but a command that the database was needed for may have been refused."""
         keys = sorted({key for args in commands for key in keys_of(args)})
         states = [{key: self.state[key] for key in keys if key in self.state}]
@@ -482,7 +482,7 @@ class Client(threading.Thread):
         # A lift that failed is the answer for a moment longer.
         refusals = world.sink == "mariadb" and (world.disturbed != disturbed or
                                                 world.database_is_down or
-                                                time.monotonic() < world.disturbed_at + 2)
+                                                begin < world.disturbed_at + 2)
         for size in range(len(commands) if not refusals else 1, len(commands) + 1):
             for some in itertools.combinations(commands, size):
                 state = {key: dict(fields) for key, fields in states[0].items()}
@@ -518,7 +518,7 @@ class Client(threading.Thread):
 
     def settle_all(self):
         """Nothing is killed any more: every key is read."""
-        end = time.monotonic() + SETTLE_SECONDS
+        end = time.monotonic() + LIMIT_SECONDS
         if self.link:
             self.link.close()
             self.link = None
@@ -527,14 +527,12 @@ class Client(threading.Thread):
                 raise Wrong(f"client {self.number}: keys cannot be read: {self.doubts[0].keys}")
             self.settle(self.doubts[0])
         for key in self.writer.all_keys():
-            before = -1
-            while self.down != before:
-                if time.monotonic() > end:
-                    raise Wrong(f"client {self.number}: {quote(key)} cannot be read")
-                before = self.down
-                self.run_commands([[b"HGETALL", key]])
-                if self.down != before:
-                    time.sleep(0.05)
+            wait_until(lambda: self.is_read(key))
+
+    def is_read(self, key):
+        before = self.down
+        self.run_commands([[b"HGETALL", key]])
+        return self.down == before
 
 
 # ---- databases ----
@@ -559,7 +557,7 @@ class Sqlite:
         out = {table: [] for table in tables}
         if not self.path.exists():
             return out
-        base = sqlite3.connect(self.path, isolation_level=None, timeout=20)
+        base = sqlite3.connect(self.path, isolation_level=None, timeout=100)
         base.text_factory = bytes
         try:
             base.execute("BEGIN")
@@ -633,7 +631,7 @@ class World:
         self.server = self.database = None
         self.began = time.monotonic()
         self.chaos_story = []
-        self.dir = pathlib.Path(tempfile.mkdtemp(prefix="terrace-landing-"))
+        self.dir = pathlib.Path(new_directory("terrace-landing-"))
         try:
             self.prepare()
             self.clients = [Client(self, number) for number in range(CLIENTS)]
@@ -816,12 +814,14 @@ class World:
                 raise Wrong(f"half of a MULTI is in SQL: {quote(key)} p {fields.get(b'p')} "
                             f"q {fields.get(b'q')}")
 
+    def is_flushed(self):
+        reply = self.admin("LAND.FLUSH")
+        if reply != OK and not is_down(reply):
+            raise Wrong(f"LAND.FLUSH answers {reply}")
+        return reply == OK
+
     def compare(self):
-        end = time.monotonic() + SETTLE_SECONDS
-        while (reply := self.admin("LAND.FLUSH")) != OK:
-            if not is_down(reply) or time.monotonic() > end:
-                raise Wrong(f"LAND.FLUSH answers {reply}")
-            time.sleep(0.1)
+        wait_until(self.is_flushed)
         errors = self.admin("LAND.ERRORS")
         if errors != ("*", []):
             raise Wrong(f"LAND.ERRORS answers {errors}")

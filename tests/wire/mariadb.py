@@ -14,14 +14,14 @@ import ctypes
 import os
 import shutil
 import signal
-import socket
 import subprocess
 import tempfile
-import time
 
 import pymysql
 
-START_SECONDS = 30
+from diff.places import free_port, new_directory
+from waiting import wait_until
+
 PATH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
 PR_SET_PDEATHSIG = 1
 LIBC = ctypes.CDLL(None, use_errno=True)
@@ -55,17 +55,11 @@ def template():
     return path
 
 
-def free_port():
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return probe.getsockname()[1]
-
-
 class MariaDB:
     """One server. start() is called by __init__; options are more of mariadbd's own."""
 
     def __init__(self, *options):
-        self.dir = tempfile.mkdtemp(prefix="terrace-mariadb-")
+        self.dir = new_directory("terrace-mariadb-")
         self.socket = os.path.join(self.dir, "socket")
         self.log = os.path.join(self.dir, "log")
         self.port = free_port()
@@ -95,16 +89,17 @@ class MariaDB:
                  "--skip-name-resolve", "--performance-schema=OFF", *_as_root(), *options],
                 stdin=subprocess.DEVNULL, stdout=log, stderr=log, preexec_fn=_die_with_parent,
                 env={**os.environ, "PATH": PATH})
-        deadline = time.monotonic() + START_SECONDS
-        while True:
-            try:
-                self.connect().close()
-                return
-            except (pymysql.err.OperationalError, OSError):
-                if self.process.poll() is not None or time.monotonic() > deadline:
-                    with open(self.log, errors="replace") as log:
-                        raise RuntimeError("mariadbd did not start:\n" + log.read()[-2000:])
-                time.sleep(0.01)
+        wait_until(self._answers)
+
+    def _answers(self):
+        try:
+            self.connect().close()
+            return True
+        except (pymysql.err.OperationalError, OSError):
+            if self.process.poll() is not None:
+                with open(self.log, errors="replace") as log:
+                    raise RuntimeError("mariadbd did not start:\n" + log.read()[-2000:]) from None
+            return False
 
     def _end(self, number):
         if self.process is None:

@@ -8,7 +8,7 @@ import redis
 class Job:
     def __init__(self, server, name="j", **options):
         self.name = name
-        self.client = server.client(decode_responses=True, socket_timeout=60, **options)
+        self.client = server.client(decode_responses=True, socket_timeout=100, **options)
 
     def call(self, command, *args):
         return self.client.execute_command(f"PART.{command}", self.name, *args)

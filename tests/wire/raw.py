@@ -7,8 +7,11 @@ class Raw:
         self.socket = server.connect()
         if proto == 3:
             self.socket.sendall(b"HELLO 3\r\n")
-            while not self.socket.recv(65536).endswith(b"modules\r\n*0\r\n"):
-                pass
+            told = b""
+            while not told.endswith(b"modules\r\n*0\r\n"):
+                part = self.socket.recv(65536)
+                assert part, f"closed after {told}"
+                told += part
 
     def say(self, line, *replies):
         """The parts of a reply, without their line ends; a bulk may be written as "text"."""

@@ -120,5 +120,5 @@ def test_few_requests_are_not_all_under_way_at_once(args, connections, batch):
 
 
 def test_help_has_it():
-    text = subprocess.run([TERRACE, "help"], capture_output=True, text=True, timeout=20).stdout
+    text = subprocess.run([TERRACE, "help"], capture_output=True, text=True, timeout=100).stdout
     assert "terrace bench [the same options] [-c 50]" in text and " zpopmin " in text

@@ -6,6 +6,8 @@ import time
 import pytest
 import redis
 
+from waiting import LIMIT_SECONDS, wait_until
+
 
 class Waiter:
     """A connection whose command may not be answered yet."""
@@ -21,7 +23,7 @@ class Waiter:
             self.socket.sendall(b"$%d\r\n%s\r\n" % (len(data), data))
         return self
 
-    def hear(self, reply, seconds=20):
+    def hear(self, reply, seconds=LIMIT_SECONDS):
         """Reads exactly this."""
         self.socket.settimeout(seconds)
         while len(self.text) < len(reply):
@@ -60,9 +62,7 @@ def wait(server):
     def start(*words):
         before = blocked()
         made.append(Waiter(server).say(*words))
-        end = time.monotonic() + 20
-        while blocked() == before:
-            assert time.monotonic() < end, "the client does not wait"
+        wait_until(lambda: blocked() != before)
         return made[-1]
 
     yield start
@@ -127,7 +127,7 @@ def test_time_runs_out(server):
     one = Waiter(server)
     start = time.monotonic()
     one.say("BLPOP", "a", "0.2").hear(b"*-1\r\n")
-    assert 0.19 < time.monotonic() - start < 5
+    assert time.monotonic() - start > 0.19
     one.say("BLMOVE", "a", "b", "LEFT", "LEFT", "0.01").hear(b"*-1\r\n")
     one.say("BRPOPLPUSH", "a", "b", "0.01").hear(b"*-1\r\n")
     one.say("BLMPOP", "0.01", "1", "a", "LEFT").hear(b"*-1\r\n")
@@ -216,8 +216,6 @@ def test_who_has_gone_takes_nothing(server, wait):
     client = server.client()
     one = wait("BLPOP", "k", "0")
     one.socket.close()
-    end = time.monotonic() + 20
-    while client.info("clients")["blocked_clients"] > 0:
-        assert time.monotonic() < end
+    wait_until(lambda: client.info("clients")["blocked_clients"] == 0)
     client.rpush("k", "a")
     assert client.lrange("k", 0, -1) == [b"a"]

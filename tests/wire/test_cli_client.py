@@ -7,16 +7,15 @@ import select
 import signal
 import subprocess
 import tempfile
-import time
 
 import pytest
 
 from conftest import TERRACE, TERRACED, terrace
 from diff.servers import Oracle, redis_program
+from waiting import LIMIT_SECONDS, wait_until
 
 REDIS_CLI = "redis-cli"
 BOTH = TERRACE, REDIS_CLI
-SECONDS = 20
 
 
 @pytest.fixture(scope="module")
@@ -46,7 +45,7 @@ class Running:
 
     def more(self):
         """False: the program has closed its output."""
-        ready, _, _ = select.select([self.out], [], [], SECONDS)
+        ready, _, _ = select.select([self.out], [], [], LIMIT_SECONDS)
         assert ready, self.text
         try:
             part = os.read(self.out, 65536)
@@ -64,7 +63,7 @@ class Running:
         """What it printed, on standard error too, and its exit code."""
         while self.more():
             continue
-        errors = self.process.communicate(timeout=SECONDS)[1]
+        errors = self.process.communicate(timeout=LIMIT_SECONDS)[1]
         return self.text, errors, self.process.returncode
 
     def stop(self):
@@ -169,7 +168,7 @@ def test_a_push_is_the_reply_to_unsubscribe(server, run):
 def test_a_binary_value_is_not_changed_on_a_pipe(server):
     value = bytes(range(256)) * 1000
     server.client().set("k", value)
-    done = subprocess.run([TERRACE, "-p", str(server.port), "GET", "k"], capture_output=True, timeout=SECONDS)
+    done = subprocess.run([TERRACE, "-p", str(server.port), "GET", "k"], capture_output=True, timeout=LIMIT_SECONDS)
     assert done.stdout == value + b"\n"
 
 
@@ -187,7 +186,7 @@ def test_an_error_reply_exits_with_1_and_is_printed(server, run, line, proto):
 def test_an_output_that_takes_nothing_is_told(server):
     with open("/dev/full", "w") as full:
         done = subprocess.run([TERRACE, "-p", str(server.port), "PING"], stdout=full, stderr=subprocess.PIPE,
-                              text=True, timeout=SECONDS)
+                              text=True, timeout=LIMIT_SECONDS)
     assert done.returncode == 1 and "could not write the reply: No space left" in done.stderr
 
 
@@ -218,12 +217,13 @@ def messages(server, listening, say, kind, terminal):
 @pytest.mark.parametrize("line, say, kind", SUBSCRIBED)
 def test_messages_are_printed_as_they_come_and_as_redis_cli_prints_them(server, run, line, say, kind, proto,
                                                                         terminal):
-    told = []
+    told, client = [], server.client()
     for program in BOTH:
         listening = run(program, *words_of(server, proto), *line.split(), terminal=terminal)
         told.append(messages(server, listening, say, kind, terminal))
         listening.process.kill()
         listening.end()
+        wait_until(lambda: client.info("clients")["connected_clients"] == 1)  # the next one listens alone
     assert told[0] == told[1]
     assert ("Reading messages... (press Ctrl-C to quit)\n" in told[0]) == terminal
 
@@ -313,7 +313,7 @@ def test_a_password_comes_before_the_database_and_resp3(start):
 
 
 def test_version_is_that_of_the_server():
-    said = subprocess.run([TERRACED, "--version"], capture_output=True, text=True, timeout=SECONDS).stdout
+    said = subprocess.run([TERRACED, "--version"], capture_output=True, text=True, timeout=LIMIT_SECONDS).stdout
     assert re.fullmatch(r"terraced \d+\.\d+\.\d+\n", said)
     assert terrace("--version") == said.replace("terraced", "terrace")
 
@@ -366,15 +366,13 @@ def test_help_tells_of_the_options():
 @both_protocols
 def test_the_end_of_the_server_is_the_success_of_shutdown(server, run, line, proto):
     assert run(TERRACE, *words_of(server, proto), *line.split()).end() == ("", "", 0)
-    assert server.process.wait(SECONDS) == 0
+    assert server.process.wait(LIMIT_SECONDS) == 0
 
 
 def test_the_end_of_the_server_is_the_failure_of_every_other_command(server, run):
     waiting = run(TERRACE, "-p", server.port, "BLPOP", "none", 0)
     client = server.client()
-    end = time.monotonic() + SECONDS
-    while client.info("clients")["blocked_clients"] < 1:
-        assert time.monotonic() < end
+    wait_until(lambda: client.info("clients")["blocked_clients"] == 1)
     server.kill()
     assert waiting.end() == ("", "terrace: the server closed the connection\n", 1)
 

@@ -42,7 +42,7 @@ def test_half_requests_of_many_clients_stay_within_the_budget(both):  # noqa: F8
         for sock in socks:
             send_as_much_as_is_taken(sock, part)
             wait_until(lambda: held(client) <= 64 * MIB)
-        assert evicted(client) >= 15
+        wait_until(lambda: evicted(client) >= 15)  # the last ones may still be on their way
         assert client.exists("k") == 0
         for sock in socks:
             sock.close()

@@ -123,11 +123,11 @@ def test_messages(client):
     listener.subscribe("news")
     listener.psubscribe("n*")
     for _ in range(2):
-        assert listener.get_message(timeout=20) is None  # a confirmation, read and ignored
+        assert listener.get_message(timeout=100) is None  # a confirmation, read and ignored
     assert client.publish("news", "hello") == 2
-    assert listener.get_message(timeout=20) == {
+    assert listener.get_message(timeout=100) == {
         "type": "message", "pattern": None, "channel": "news", "data": "hello"}
-    assert listener.get_message(timeout=20) == {
+    assert listener.get_message(timeout=100) == {
         "type": "pmessage", "pattern": "n*", "channel": "news", "data": "hello"}
     assert client.pubsub_numsub("news") == [("news", 1)]
     listener.close()
@@ -136,11 +136,11 @@ def test_messages(client):
 def test_blocking(server, client):
     popped = []
     waiter = threading.Thread(target=lambda: popped.append(
-        server.client(decode_responses=True).blpop(["none", "queue"], timeout=20)))
+        server.client(decode_responses=True).blpop(["none", "queue"], timeout=100)))
     waiter.start()
     wait_until(lambda: any(c["cmd"] == "blpop" for c in client.client_list()))
     assert client.rpush("queue", "job") == 1
-    waiter.join(20)
+    waiter.join(100)
     assert popped == [("queue", "job")]
     assert client.brpop("queue", timeout=0.01) is None
 

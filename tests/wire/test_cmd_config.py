@@ -12,7 +12,7 @@ FAILED = "CONFIG SET failed (possibly related to argument '%s') - %s"
 
 
 def printed(option):
-    return subprocess.run([TERRACED, option], capture_output=True, text=True, timeout=20,
+    return subprocess.run([TERRACED, option], capture_output=True, text=True, timeout=100,
                           check=True).stdout
 
 
@@ -176,7 +176,7 @@ def test_rewrite_needs_a_file(server):
 
 def test_standard_input_is_read(tmp_path):
     done = subprocess.run([TERRACED, "--timeout", "1", "-"], input="port x\n", text=True,
-                          capture_output=True, timeout=20)
+                          capture_output=True, timeout=100)
     assert done.returncode == 1
     assert "standard input:1: port: argument couldn't be parsed into an integer" in done.stderr
 
@@ -190,7 +190,7 @@ def test_standard_input_is_read(tmp_path):
 ])
 def test_bad_files_are_refused_with_their_place(tmp_path, text, said):
     path = config_file(tmp_path, text)
-    done = subprocess.run([TERRACED, path], capture_output=True, text=True, timeout=20)
+    done = subprocess.run([TERRACED, path], capture_output=True, text=True, timeout=100)
     assert done.returncode == 1
     assert done.stderr.startswith(f"terraced: {path}:") and said in done.stderr
     assert len(done.stderr.strip().splitlines()) == 1

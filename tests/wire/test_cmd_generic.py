@@ -246,7 +246,7 @@ def test_wait_finds_no_replicas(server):
     assert client.execute_command("WAIT", "0", "0") == 0
     begin = time.monotonic()
     assert client.execute_command("WAIT", "1", "100") == 0
-    assert time.monotonic() - begin >= 0.1
+    assert time.monotonic() - begin > 0.09  # the server counts whole milliseconds
     assert error(client, "WAIT", "x", "0") == "value is not an integer or out of range"
     assert error(client, "WAIT", "0", "x") == "timeout is not an integer or out of range"
     assert error(client, "WAIT", "0", "-1") == "timeout is negative"

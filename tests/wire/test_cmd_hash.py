@@ -172,7 +172,7 @@ def test_events(server):
     client.config_set("notify-keyspace-events", "KEA")
     listener = client.pubsub()
     listener.psubscribe("__keyevent@0__:*")
-    assert listener.get_message(timeout=5)["type"] == "psubscribe"
+    assert listener.get_message(timeout=100)["type"] == "psubscribe"
     client.hset("h", mapping={"a": 1, "b": 2})
     client.hincrby("h", "a")
     client.hincrbyfloat("h", "a", 1)
@@ -184,7 +184,7 @@ def test_events(server):
     client.set("end", 1)
     events = []
     while events[-1:] != ["set"]:
-        events.append(listener.get_message(timeout=5)["channel"].split(":")[1])
+        events.append(listener.get_message(timeout=100)["channel"].split(":")[1])
     assert events == ["hset", "hincrby", "hincrbyfloat", "hset", "hdel", "hdel", "del", "set"]
 
 

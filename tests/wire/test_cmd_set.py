@@ -158,7 +158,7 @@ def test_events(server):
     client.config_set("notify-keyspace-events", "KEA")
     listener = client.pubsub()
     listener.psubscribe("__keyevent@0__:*")
-    assert listener.get_message(timeout=5)["type"] == "psubscribe"
+    assert listener.get_message(timeout=100)["type"] == "psubscribe"
     client.sadd("a", 1, 2, 3)
     client.sadd("a", 1)
     client.smove("a", "b", 1)
@@ -173,7 +173,7 @@ def test_events(server):
     client.set("end", 1)
     events = []
     while events[-1:] != ["set end"]:
-        message = listener.get_message(timeout=5)
+        message = listener.get_message(timeout=100)
         events.append(message["channel"].split(":")[1] + " " + message["data"])
     assert events == ["sadd a", "srem a", "sadd b", "srem a", "spop a", "del a", "sunionstore c",
                       "sinterstore c", "del c", "spop b", "del b", "set end"]

@@ -6,6 +6,7 @@ import pytest
 import redis
 
 from raw import Raw
+from waiting import wait_until
 
 WRONGTYPE = "WRONGTYPE Operation against a key holding the wrong kind of value"
 
@@ -181,16 +182,15 @@ def test_blocked_pops_wait_for_a_member(server, do):
     answers = []
     waiting = threading.Thread(
         target=lambda: answers.append(runner(server.client(decode_responses=True))(
-            "BZPOPMIN none z 20")))
+            "BZPOPMIN none z 100")))
     waiting.start()
-    while do("INFO clients").count("blocked_clients:1") == 0:
-        pass
+    wait_until(lambda: "blocked_clients:1" in do("INFO clients"))
     do("LPUSH none x")  # another type does not end the waiting
     do("ZADD z 2 b 1 a")
     waiting.join()
     assert answers == [["z", "a", "1"]] and content(do) == "b 2"
     do("DEL none")
-    assert do("BZPOPMAX none z 1") == ["z", "b", "2"]
+    assert do("BZPOPMAX none z 100") == ["z", "b", "2"]
     assert do("BZMPOP 0.01 1 z MIN") is None and do("BZPOPMIN z 0.01") is None
     assert error(do, "BZPOPMIN z -1") == "timeout is negative"
     assert error(do, "BZMPOP x 1 z MIN") == "timeout is not a float or out of range"
@@ -310,12 +310,12 @@ def test_events_are_those_of_redis(server, do):
     do("CONFIG SET notify-keyspace-events KEA")
     listener = server.client(decode_responses=True).pubsub()
     listener.psubscribe("__keyevent@0__:*")
-    assert listener.get_message(timeout=10)["type"] == "psubscribe"
+    assert listener.get_message(timeout=100)["type"] == "psubscribe"
     for line in ("ZADD z 1 a 2 b 3 c 4 d", "ZADD z 1 a", "ZADD z XX 5 a", "ZINCRBY z 1 a",
                  "ZREM z a x", "ZPOPMIN z", "ZREMRANGEBYSCORE z 4 4", "ZUNIONSTORE d 1 z",
                  "ZRANGESTORE d z 0 -1", "ZPOPMAX z", "ZINTERSTORE d 1 none"):
         do(line)
-    names = [listener.get_message(timeout=10)["channel"].split(":", 1)[1] for _ in range(11)]
+    names = [listener.get_message(timeout=100)["channel"].split(":", 1)[1] for _ in range(11)]
     assert names == ["zadd", "zadd", "zincr", "zrem", "zpopmin", "zremrangebyscore", "zunionstore",
                      "zrangestore", "zpopmax", "del", "del"]
 

@@ -31,7 +31,7 @@ def loads_of(client, read):
 
 @pytest.mark.parametrize("push", ["RPUSH", "LPUSH"])
 def test_a_cold_list_that_was_pushed_to_is_read_in_few_loads(server, push):
-    client = server.client(socket_timeout=60)
+    client = server.client(socket_timeout=100)
     play(client, [(push, "list", field(i)) for i in NUMBERS[:COUNT]])
     client.execute_command("DEBUG", "RELOAD")
     play(client, [(push, "list", field(i)) for i in NUMBERS[COUNT:]])
@@ -42,7 +42,7 @@ def test_a_cold_list_that_was_pushed_to_is_read_in_few_loads(server, push):
 
 
 def test_a_few_elements_amid_many_pushed_ones_take_one_load(server):
-    client = server.client(socket_timeout=60)
+    client = server.client(socket_timeout=100)
     play(client, [("RPUSH", "list", field(i)) for i in NUMBERS[:COUNT]])
     client.execute_command("DEBUG", "RELOAD")
     play(client, [("RPUSH", "list", field(i)) for i in NUMBERS[COUNT:]])
@@ -54,7 +54,7 @@ def test_a_few_elements_amid_many_pushed_ones_take_one_load(server):
 
 @pytest.mark.parametrize("order", [NUMBERS, SHUFFLED], ids=["ordered", "shuffled"])
 def test_a_cold_hash_whose_fields_were_set_is_read_in_few_loads(server, order):
-    client = server.client(socket_timeout=60)
+    client = server.client(socket_timeout=100)
     play(client, [("HSET", "hash", field(i), "old") for i in order[:COUNT]])
     client.execute_command("DEBUG", "RELOAD")
     play(client, [("HDEL", "hash", field(i)) for i in order[:COUNT:4]])
@@ -68,7 +68,7 @@ def test_a_cold_hash_whose_fields_were_set_is_read_in_few_loads(server, order):
 
 @pytest.mark.parametrize("order", [NUMBERS, SHUFFLED], ids=["ordered", "shuffled"])
 def test_a_cold_sorted_set_whose_members_were_added_is_read_in_few_loads(server, order):
-    client = server.client(socket_timeout=60)
+    client = server.client(socket_timeout=100)
     play(client, [("ZADD", "zset", i, field(i)) for i in order[:COUNT]])
     client.execute_command("DEBUG", "RELOAD")
     play(client, [("ZADD", "zset", i, field(i)) for i in order[COUNT:]])

@@ -7,7 +7,7 @@ LARGE = 100 * 1024  # a page of a load has 64 KiB
 
 @pytest.mark.parametrize("count", [2, 5])
 def test_cold_lists_of_large_elements_are_read_in_both_directions(server, count):
-    client = server.client(socket_timeout=20)
+    client = server.client(socket_timeout=100)
     elements = [bytes([65 + i]) * LARGE for i in range(count)]
     client.rpush("list", *elements)
     client.execute_command("DEBUG", "RELOAD")
@@ -27,7 +27,7 @@ def test_a_start_finds_out_what_there_is_behind_large_tiles_that_were_deleted(st
     client.execute_command("DEBUG", "RELOAD")
     assert client.execute_command("TILE.DEL", "imagery", *keys) == len(keys)
     server.kill()
-    client = start("--tile-types", "imagery=1").client(socket_timeout=20)
+    client = start("--tile-types", "imagery=1").client(socket_timeout=100)
     assert client.execute_command("TILE.COUNT", "imagery", "") == 0
 
 

@@ -85,7 +85,7 @@ def test_large_replies_of_many_clients_are_each_their_own(server):
 
 
 def test_a_hundred_mebibytes(server):
-    client = server.client(socket_timeout=60)
+    client = server.client(socket_timeout=100)
     value = bytes(range(256)) * (100 * MIB // 256)
     assert client.set("big", value)
     assert client.get("big") == value
@@ -145,7 +145,7 @@ def test_info_counts_keys_exactly(server):
 
 def test_more_data_than_memory(start):
     server = start("--hot-memory", "4mb")
-    client = server.client(socket_timeout=60)
+    client = server.client(socket_timeout=100)
     value = bytes(1000)
     for base in range(0, 40000, 1000):
         pipe = client.pipeline(transaction=False)

@@ -211,7 +211,7 @@ def test_kill_loses_nothing_acknowledged_and_halves_no_multi(start):
                    for writer in writers]
         for thread in threads:
             thread.start()
-        assert progress.done.wait(60), progress.failures
+        assert progress.done.wait(100), progress.failures
         server.kill()
         for thread in threads:
             thread.join()

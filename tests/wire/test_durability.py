@@ -263,7 +263,7 @@ def fill(disk, left):
 def test_a_writer_is_told_when_the_flush_finds_no_disk(disk, start):
     """Memory is full, and what would make room in it has no disk: an error, not a wait."""
     server = start("--disk-reserve", "0", "--hot-memory", "8mb", name="disk/data")
-    client = server.client(socket_timeout=60)
+    client = server.client(socket_timeout=100)
     fill(disk, 6 << 20)  # the journal has room, a flush has not
     count, error = 0, None
     while not error and count < 200:

@@ -30,7 +30,7 @@ def value(number):
     return random.Random(number).randbytes(1000)  # nothing that compresses
 
 
-def fill(client, numbers, stop=lambda: False):
+def fill(client, numbers, after_error=lambda: None, stop=lambda: False):
     """SETs; returns the numbers that were acknowledged and the errors. Nothing waits longer than the client does."""
     acked, errors = [], []
     for number in numbers:
@@ -39,10 +39,14 @@ def fill(client, numbers, stop=lambda: False):
             acked.append(number)
         except redis.ResponseError as error:
             errors.append(str(error))
-            time.sleep(0.001)
+            after_error()
         if stop():
             break
     return acked, errors
+
+
+def flushes_again(client):
+    until(lambda: client.info("tiers")["flush_reason"] == "")
 
 
 def lost(client, numbers):
@@ -57,9 +61,9 @@ def engine(client):
 @pytest.mark.parametrize("path, calls, skip", [("/engine/0", ("write",), LATE), ("/engine/MANIFEST", ("sync",), 12),
                                                ("/engine/MANIFEST", ("write",), 12)])
 def test_one_error_in_the_engine_s_files_needs_no_restart(start, server, faults, path, calls, skip):
-    client = server.client(socket_timeout=20)
+    client = server.client(socket_timeout=100)
     rule = faults.arm(path=path, calls=calls, skip=skip, times=1)
-    acked, errors = fill(client, range(ROWS))
+    acked, errors = fill(client, range(ROWS), after_error=lambda: flushes_again(client))
     assert faults.failed(rule) == 1
     assert len(acked) > ROWS * 0.9
     for error in errors:
@@ -75,27 +79,27 @@ def test_one_error_in_the_engine_s_files_needs_no_restart(start, server, faults,
 
 
 def test_writers_get_an_error_and_sigterm_ends_while_the_engine_cannot_be_written(start, server, faults):
-    client = server.client(socket_timeout=20)
+    client = server.client(socket_timeout=100)
     acked, _ = fill(client, range(8000))
     assert client.save()
     rule = faults.arm(path="/engine/MANIFEST", calls=("write", "sync"))
-    more, errors = fill(client, range(8000, ROWS), stop=lambda: faults.failed(rule) > 3)
+    more, _ = fill(client, range(8000, ROWS), stop=lambda: faults.failed(rule) > 3)
     acked += more
-    assert faults.failed(rule) > 3
+    until(lambda: faults.failed(rule) > 3)
     until(lambda: client.info("tiers")["flush_reason"] != "")
     with pytest.raises(redis.ResponseError, match="could not flush"):
         client.save()
     until(lambda: fill(client, range(ROWS, ROWS + 1))[1] != [])
     began = time.monotonic()
     assert server.stop() == 0
-    assert time.monotonic() - began < 20  # it waited 35 s, and for ever where a reply was owed
+    assert time.monotonic() - began < 30  # that is how long it waits for a flush that works
     faults.clear()
     client = start(prefix=faults.prefix()).client()
     assert lost(client, acked[::7]) == []
 
 
 def test_an_error_while_the_engine_is_opened_again_is_survived(start, server, faults):
-    client = server.client(socket_timeout=20)
+    client = server.client(socket_timeout=100)
     acked, _ = fill(client, range(8000))
     assert client.save()
     hot = client.set("hot", "1")
@@ -118,7 +122,7 @@ def test_an_error_while_the_engine_is_opened_again_is_survived(start, server, fa
 
 
 def test_compactions_without_disk_make_no_writer_wait_for_ever(start, server, faults):
-    client = server.client(socket_timeout=20)
+    client = server.client(socket_timeout=100)
     acked, _ = fill(client, range(8000))
     rule = faults.arm(path="/engine/0", calls=("write",), error=errno.ENOSPC, skip=LATE)
     more, _ = fill(client, range(8000, 40000))  # many times what fits below the brake
@@ -149,7 +153,7 @@ def small_disk(tmp_path):
 
 def test_a_full_disk_is_an_error_until_there_is_room(small_disk, start):
     server = start("--hot-memory", "8mb", "--disk-reserve", "0", "--full-reserve", "0", name="disk/data")
-    client = server.client(socket_timeout=30)
+    client = server.client(socket_timeout=100)
     acked, errors = [], []
     for first in range(0, 10**6, 500):
         piece = fill(client, range(first, first + 500))
@@ -164,8 +168,8 @@ def test_a_full_disk_is_an_error_until_there_is_room(small_disk, start):
     assert engine(client)[0] == "ok"
     assert lost(client, acked[::97]) == []  # most of them are cold; deletes need a reserve: test_full_disk.py
     subprocess.check_call(["mount", "-o", "remount,size=600m", small_disk])
-    until(lambda: fill(client, [10**6])[0] == [10**6], 60)
-    until(lambda: client.info("tiers")["flush_reason"] == "", 60)
+    until(lambda: fill(client, [10**6])[0] == [10**6])
+    flushes_again(client)
     assert client.save()
     assert lost(client, acked[::97]) == []
     until(lambda: server.stderr().count("flushing works again") == server.stderr().count("could not flush, trying"))
@@ -189,14 +193,14 @@ def raised(client, number):
 @pytest.mark.parametrize("skip", (1, 3, 5, 7, 8, 11))
 def test_a_flush_whose_manifest_could_not_be_synced_does_not_stop_the_next_start(start, server, faults, skip):
     """RocksDB removes the tables of a unit whose record it could not sync; the record may be on disk all the same."""
-    client = server.client(socket_timeout=20)
+    client = server.client(socket_timeout=100)
     rule = faults.arm(path="/engine/MANIFEST", calls=("sync",), skip=skip)
     acked, _ = fill(client, range(ROWS), stop=lambda: faults.failed(rule) > 0)
     assert faults.failed(rule) > 0
     until(lambda: "could not flush, trying again" in server.stderr())
     server.kill()
     faults.clear()
-    client = start("--hot-memory", "8mb", "--disk-reserve", "0", name="data").client(socket_timeout=20)
+    client = start("--hot-memory", "8mb", "--disk-reserve", "0", name="data").client(socket_timeout=100)
     assert lost(client, acked) == []
 
 

@@ -26,7 +26,7 @@ def oracle():
 
 def plain_client(port):
     """Replies as they come, without redis-py's conversions."""
-    client = redis.Redis(port=port, decode_responses=True, socket_timeout=20)
+    client = redis.Redis(port=port, decode_responses=True, socket_timeout=100)
     client.response_callbacks.clear()
     return client
 
@@ -215,7 +215,7 @@ def test_list_and_count_and_info_agree(server):
 
 def test_the_page_of_commands_is_up_to_date(server):
     text = subprocess.run([TERRACE, "help", "--markdown"], capture_output=True, text=True,
-                          timeout=20, check=True).stdout
+                          timeout=100, check=True).stdout
     assert (ROOT / "docs" / "commands.md").read_text() == text, \
         "run: build/terrace help --markdown > docs/commands.md"
     for name in rows_of(plain_client(server.port)):

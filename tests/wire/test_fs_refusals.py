@@ -5,6 +5,7 @@ import pathlib
 import pytest
 
 from fs import FS, Refused, flood, pairs
+from waiting import wait_until
 
 
 @pytest.fixture
@@ -45,6 +46,5 @@ def test_long_commands_say_why_there_is_no_view(start, tmp_path):
     assert pairs(fs("STAT", "/d/1"))["type"] == "file" and fs.code("CREATE", "/d/new") == "OK"
     flush.unlink()
     flush.with_name("away").rename(flush)
-    while fs.client.info("persistence")["rdb_last_bgsave_status"] != "ok":
-        pass
+    wait_until(lambda: fs.client.info("persistence")["rdb_last_bgsave_status"] == "ok")
     assert pairs(fs("DU", "/"))["files"] == 2001 and pairs(fs("CHECK"))["problems"] == 0

@@ -123,7 +123,7 @@ def put_all(client, first, count):
 def full_and_started(disk, start):
     """A server that was killed on a full disk, of which somebody else took the rest, and started again."""
     server = start(*OPTIONS, name="disk/data")
-    client = server.client(socket_timeout=60)
+    client = server.client(socket_timeout=100)
     persistence = client.info("persistence")
     assert persistence["full_reserve_bytes"] == persistence["full_reserve_bytes_max"] > 8 * MB
     acked = fill(client)
@@ -135,13 +135,13 @@ def full_and_started(disk, start):
 
 def test_a_full_disk_starts_reads_and_deletes(disk, start):
     server, acked = full_and_started(disk, start)
-    client = server.client(socket_timeout=60)
+    client = server.client(socket_timeout=100)
     assert client.dbsize() == len(acked)
     assert lost(client, acked) == []
     gone = {number for number in acked if number % 10 == 0}
     delete(client, gone)
     server.kill()
-    client = start(*OPTIONS, name="disk/data").client(socket_timeout=60)
+    client = start(*OPTIONS, name="disk/data").client(socket_timeout=100)
     assert client.dbsize() == len(acked - gone)
     assert lost(client, acked - gone) == []
 
@@ -149,14 +149,14 @@ def test_a_full_disk_starts_reads_and_deletes(disk, start):
 @long
 def test_a_full_disk_gets_its_room_back_by_deletes(disk, start):
     server, acked = full_and_started(disk, start)
-    client = server.client(socket_timeout=60)
+    client = server.client(socket_timeout=100)
     gone = {number for number in acked if number % 2}
     delete(client, gone)
     more = put_all(client, 10**6, len(gone) // 2 // STEP * STEP)  # far more than was free
     assert lost(client, more | acked - gone) == []
     server.kill()
 
-    client = start(*OPTIONS, name="disk/data").client(socket_timeout=60)
+    client = start(*OPTIONS, name="disk/data").client(socket_timeout=100)
     assert client.dbsize() == len(more) + len(acked - gone)
     assert lost(client, more | acked - gone) == []
 
@@ -164,7 +164,7 @@ def test_a_full_disk_gets_its_room_back_by_deletes(disk, start):
 @long
 def test_a_full_disk_under_a_running_server_gets_its_room_back_by_deletes(disk, start):
     server = start(*OPTIONS, name="disk/data")
-    client = server.client(socket_timeout=60)
+    client = server.client(socket_timeout=100)
     acked = put_all(client, 0, 60_000)
     fill_rest(disk)
     acked |= fill(client, 60_000)
@@ -173,20 +173,20 @@ def test_a_full_disk_under_a_running_server_gets_its_room_back_by_deletes(disk, 
     delete(client, gone)
     more = put_all(client, 10**6, 20_000)
     assert server.stop() == 0
-    client = start(*OPTIONS, name="disk/data").client(socket_timeout=60)
+    client = start(*OPTIONS, name="disk/data").client(socket_timeout=100)
     assert client.dbsize() == len(more) + len(acked - gone)
     assert lost(client, more | acked - gone) == []
 
 
 def test_a_full_disk_is_started_on_again_and_again(disk, start):
     server = start(*OPTIONS, name="disk/data")
-    acked = fill(server.client(socket_timeout=60))
+    acked = fill(server.client(socket_timeout=100))
     server.kill()
     fill_rest(disk)
     for number in range(5):
         server.kill()
         server = start(*OPTIONS, name="disk/data")
-        client = server.client(socket_timeout=60)
+        client = server.client(socket_timeout=100)
         assert client.delete(f"k{number}") == 1
         assert lost(client, sorted(acked)[10::100]) == []
 

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Clients that are many, slow, rude or gone; where Redis can be asked the same, it is."""
+import contextlib
 import os
 import pathlib
 import re
@@ -15,7 +16,7 @@ import redis
 
 from conftest import Server
 from diff.servers import Oracle
-from waiting import wait_until
+from waiting import wait_for_time, wait_until
 
 MIB = 1024 * 1024
 IDLE_COUNT = 10000
@@ -29,10 +30,10 @@ class Peer:
         self.name, self.port = name, port
 
     def client(self, **options):
-        return redis.Redis(port=self.port, socket_timeout=60, **options)
+        return redis.Redis(port=self.port, socket_timeout=100, **options)
 
     def connect(self):
-        sock = socket.create_connection(("127.0.0.1", self.port), timeout=60)
+        sock = socket.create_connection(("127.0.0.1", self.port), timeout=100)
         sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         return sock
 
@@ -93,7 +94,8 @@ def hear_all(sock):
 def talk(peer, data):
     with peer.connect() as sock:
         sock.sendall(data)
-        sock.shutdown(socket.SHUT_WR)
+        with contextlib.suppress(OSError):  # it may have been closed by now
+            sock.shutdown(socket.SHUT_WR)
         return hear_all(sock)
 
 
@@ -134,7 +136,7 @@ def many_files():
 
 def test_ten_thousand_idle_connections(many_files, start):
     server = start("--maxclients", str(IDLE_COUNT + 100))
-    client = server.client(socket_timeout=60)
+    client = server.client(socket_timeout=100)
     before = client.info("memory")["used_memory_rss"]
     socks = []
     try:
@@ -414,15 +416,15 @@ def test_protected_mode_lets_only_this_machine_in(both):
         pytest.skip("this machine has only a loopback address")
     for peer in both("--bind", "0.0.0.0"):
         client = peer.client()
-        with socket.create_connection((address, peer.port), timeout=60) as sock:
+        with socket.create_connection((address, peer.port), timeout=100) as sock:
             assert hear_all(sock).startswith(b"-DENIED ")
         assert client.config_set("protected-mode", "no")
-        with socket.create_connection((address, peer.port), timeout=60) as sock:
+        with socket.create_connection((address, peer.port), timeout=100) as sock:
             sock.sendall(b"PING\r\n")
             hear(sock, b"+PONG\r\n")
         assert client.config_set("protected-mode", "yes")
         assert client.config_set("requirepass", "secret")
-        with socket.create_connection((address, peer.port), timeout=60) as sock:
+        with socket.create_connection((address, peer.port), timeout=100) as sock:
             sock.sendall(b"PING\r\n")
             hear(sock, b"-NOAUTH Authentication required.\r\n")
 
@@ -466,8 +468,9 @@ def test_without_descriptors_the_server_waits_and_does_not_spin(start):
     late = [server.connect() for _ in range(10)]  # the system completes them
     for one in late:
         one.sendall(b"PING\r\n")
+    wait_until(lambda: "could not accept" in server.stderr())
     before = cpu_seconds(server)
-    time.sleep(2)
+    wait_for_time(time.time() * 1000 + 2000)
     assert cpu_seconds(server) - before < 0.5
     first.sendall(b"PING\r\n")
     assert first.recv(7) == b"+PONG\r\n"
@@ -495,9 +498,10 @@ def test_a_value_for_which_there_is_no_memory_harms_nobody(start):
     server = start()
     if re.search("lib[at]san", pathlib.Path(f"/proc/{server.process.pid}/maps").read_text()):
         pytest.skip("a sanitizer has its own memory")
-    client, other = server.client(socket_timeout=60), server.client()
+    client, other = server.client(socket_timeout=100), server.client()
     client.set("kept", "safe")
     client.set("grows", bytes(20 * MIB))
+    assert client.save()  # who flushes needs memory as well, and is not meant here
     memory_limit(server, 48 * MIB)
     value = bytes(64 * MIB)
     for command in (("SET", "big", value), ("APPEND", "grows", value), ("MSET", "a", "1", "big", value)):
@@ -505,7 +509,7 @@ def test_a_value_for_which_there_is_no_memory_harms_nobody(start):
             client.execute_command(*command)
         assert other.ping() and other.get("kept") == b"safe" and other.incr("n"), refused
     assert other.exists("a", "big") == 0 and other.strlen("grows") == 20 * MIB
-    assert "there is no memory for its request" in server.stderr()
+    wait_until(lambda: "there is no memory for its request" in server.stderr())
     memory_limit(server, None)
     assert client.set("big", value) and client.strlen("big") == len(value)
     assert client.append("grows", value) == 84 * MIB
@@ -573,10 +577,12 @@ def test_who_was_served_after_a_long_wait_is_not_idle(peer):
     with peer.connect() as link:
         link.sendall(words("CLIENT", "SETNAME", "worker") + words("BLPOP", "queue", "0"))
         hear(link, b"+OK\r\n")
-        wait_until(lambda: client_field(other, "worker", "idle") >= 2)
+        waited = wait_until(lambda: max(0, client_field(other, "worker", "idle") - 2))
+        begin = time.monotonic()
         other.rpush("queue", "job")
         hear(link, words("queue", "job"))
-        assert client_field(other, "worker", "idle") <= 1
+        idle = client_field(other, "worker", "idle")
+        assert idle < waited + 2 and idle <= time.monotonic() - begin + 1  # not since before it was served
 
 
 def test_requests_wait_in_the_socket_while_others_of_the_client_run(server):
@@ -602,5 +608,6 @@ def test_a_pipeline_longer_than_client_query_buffer_limit_is_no_long_request(sta
     with server.connect() as link:
         link.sendall(words("BLPOP", "none", "0.3") + words("ECHO", value) * 20)
         hear(link, b"*-1\r\n" + (b"$300000\r\n" + value + b"\r\n") * 20)
-        link.sendall(b"*2\r\n$4\r\nECHO\r\n$2000000\r\n" + b"v" * 1_500_000)
+        with contextlib.suppress(ConnectionResetError, BrokenPipeError):  # it may be closed before all is sent
+            link.sendall(b"*2\r\n$4\r\nECHO\r\n$2000000\r\n" + b"v" * 1_500_000)
         assert hear_all(link) == b""

@@ -8,7 +8,7 @@ import threading
 import pytest
 
 from conftest import start_refused
-from diff.servers import free_port
+from diff.places import free_port
 from land import Sqlite, away
 from talk import Link
 from waiting import wait_until
@@ -29,7 +29,7 @@ def web(start):
 
 
 def fetch(server, method="GET", path="/metrics", body=None):
-    connection = http.client.HTTPConnection("127.0.0.1", server.http_port, timeout=20)
+    connection = http.client.HTTPConnection("127.0.0.1", server.http_port, timeout=100)
     connection.request(method, path, body)
     reply = connection.getresponse()
     text = reply.read().decode()
@@ -137,9 +137,9 @@ def test_landing_is_shown_by_rule_and_table(web, tmp_path):
         return sum(values.get(f'terrace_landing_dirty_entries{{db="{db}",table="{n}"}}', 0)
                    for n in range(2))
 
-    values = wait_for_metrics(web, lambda values: dirty(values, 0) == 2)
+    values = wait_for_metrics(web, lambda values: dirty(values, 0) == 2 and
+                              values['terrace_landing_oldest_dirty_milliseconds{rule="one"}'] > 0)
     assert dirty(values, 3) == 0
-    assert values['terrace_landing_oldest_dirty_milliseconds{rule="one"}'] > 0
     assert values['terrace_landing_oldest_dirty_milliseconds{rule="two"}'] == 0
     assert values['terrace_landing_rows_total{rule="one"}'] == 0
     link.say("LAND.FLUSH", "HGETALL user:1", "HGETALL user:1", "HGETALL user:9")
@@ -199,7 +199,7 @@ def test_a_question_mark_does_not_hide_metrics(web):
 
 
 def test_a_connection_serves_many_requests(web):
-    connection = http.client.HTTPConnection("127.0.0.1", web.http_port, timeout=20)
+    connection = http.client.HTTPConnection("127.0.0.1", web.http_port, timeout=100)
     connection.connect()
     used = connection.sock
     for _ in range(50):
@@ -231,14 +231,14 @@ def test_many_at_once_are_all_answered_while_commands_run(web):
 
 def test_what_is_not_http_does_no_harm(web):
     for text in (b"\r\n\r\n", b"GET\r\n\r\n", b"\0" * 1000, b"PING\r\n", b"GET /metrics HTTP/1.1\r\n"):
-        with socket.create_connection(("127.0.0.1", web.http_port), timeout=20) as raw:
+        with socket.create_connection(("127.0.0.1", web.http_port), timeout=100) as raw:
             raw.sendall(text)
     assert fetch(web)[0].status == 200 and Link(web).say("PING") == ["+PONG"]
 
 
 def ended(sock):
     """Waits until the server has closed it."""
-    sock.settimeout(20)
+    sock.settimeout(100)
     try:
         return sock.recv(100) == b""
     except ConnectionResetError:
@@ -248,7 +248,7 @@ def ended(sock):
 def test_half_requests_give_way_to_whole_ones(web):
     socks = []
     for _ in range(1100):
-        socks.append(socket.create_connection(("127.0.0.1", web.http_port), timeout=20))
+        socks.append(socket.create_connection(("127.0.0.1", web.http_port), timeout=100))
         socks[-1].sendall(b"GET /metrics HTTP/1.1\r\nHost: ")
     for _ in range(20):
         assert fetch(web)[0].status == 200
@@ -258,8 +258,8 @@ def test_half_requests_give_way_to_whole_ones(web):
 
 
 def test_connections_that_ask_nothing_give_way_to_those_that_ask(web):
-    socks = [socket.create_connection(("127.0.0.1", web.http_port), timeout=20) for _ in range(1100)]
-    kept = http.client.HTTPConnection("127.0.0.1", web.http_port, timeout=20)
+    socks = [socket.create_connection(("127.0.0.1", web.http_port), timeout=100) for _ in range(1100)]
+    kept = http.client.HTTPConnection("127.0.0.1", web.http_port, timeout=100)
     for _ in range(3):
         kept.request("GET", "/metrics")
         assert kept.getresponse().read()
@@ -269,10 +269,10 @@ def test_connections_that_ask_nothing_give_way_to_those_that_ask(web):
 
 
 def test_a_request_that_comes_byte_by_byte_does_not_keep_its_connection(web):
-    with socket.create_connection(("127.0.0.1", web.http_port), timeout=20) as sock:
+    with socket.create_connection(("127.0.0.1", web.http_port), timeout=100) as sock:
         sock.settimeout(0.5)
         sock.sendall(b"GET /metrics HTTP/1.1\r\nX: ")
-        for _ in range(60):  # 30 s at most; a connection of ours waits for 10
+        for _ in range(200):  # 100 s at most; a connection of ours waits for 10
             try:
                 sock.sendall(b"x")
                 if sock.recv(100) == b"":
@@ -292,7 +292,7 @@ def test_a_port_that_is_in_use_stops_the_start_with_its_reason(web, tmp_path):
 
 
 def test_a_server_with_http_stops_in_order(web):
-    connection = http.client.HTTPConnection("127.0.0.1", web.http_port, timeout=20)
+    connection = http.client.HTTPConnection("127.0.0.1", web.http_port, timeout=100)
     connection.request("GET", "/metrics")
     connection.getresponse().read()  # and stays connected
     assert web.stop() == 0

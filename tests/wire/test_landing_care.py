@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """LAND.SYNC and LAND.VERIFY: the whole of a rule, over SQLite and a real MariaDB, in both shapes."""
 import contextlib
+import re
 import sqlite3
 import threading
 import time
@@ -8,7 +9,9 @@ import time
 import pytest
 import redis
 
+from land import away
 from mariadb import MariaDB
+from talk import Link
 from waiting import wait_until
 
 SERVER_OPTIONS = ("--land-dir", "/", "--land-remote", "yes")  # rules of clients: test_landing_limits.py
@@ -22,26 +25,13 @@ class Sqlite:
         self.url = f"sqlite:{path}"
 
     def ask(self, sql, *args):
-        with contextlib.closing(sqlite3.connect(self.path, timeout=20)) as connection:
+        with contextlib.closing(sqlite3.connect(self.path, timeout=100)) as connection:
             rows = connection.execute(sql, args).fetchall()
             connection.commit()
             return rows
 
-    @contextlib.contextmanager
     def down(self):
-        """A directory cannot be opened as a database."""
-        aside = self.path.with_suffix(".aside")
-        for tail in ("", "-wal", "-shm"):
-            part = self.path.with_name(self.path.name + tail)
-            if part.exists():
-                part.rename(aside.with_name(aside.name + tail))
-        self.path.mkdir()
-        yield
-        self.path.rmdir()
-        for tail in ("", "-wal", "-shm"):
-            part = aside.with_name(aside.name + tail)
-            if part.exists():
-                part.rename(self.path.with_name(self.path.name + tail))
+        return away(self)
 
 
 class Mysql:
@@ -138,7 +128,7 @@ class Rule:
     def __init__(self, server, shape):
         self.server, self.shape = server, shape
         self.key, self.db = shape.key, shape.db
-        self.client = server.client(decode_responses=True, socket_timeout=60)
+        self.client = server.client(decode_responses=True, socket_timeout=100)
 
     def ask(self, *words):
         return self.client.execute_command(*words)
@@ -226,28 +216,25 @@ def test_sync_counts_what_can_never_land(plain):
     assert plain.shape.live(1) == {"a": "1"}
 
 
+def commits_told(text):
+    return int(re.search(r"^commits:(\d+)", text, re.MULTILINE)[1])
+
+
 def test_sync_in_bounded_steps_while_others_are_served(plain):
+    """Who comes behind it is answered when few of its commits are made."""
     load(plain, 10000)
-    plain.add()
-    before = commits(plain)
-    other = plain.server.client(socket_timeout=20)
-    answer, slowest, served = [], 0, 0
-
-    def sync():
-        client = plain.server.client(socket_timeout=120)
-        answer.append(client.execute_command("LAND.SYNC", "r"))
-
-    thread = threading.Thread(target=sync)
-    thread.start()
-    while thread.is_alive():
-        begin = time.monotonic()
-        other.incr("served")
-        slowest = max(slowest, time.monotonic() - begin)
-        served += 1
-    thread.join()
-    assert answer == [[10000, 0]]
-    assert served >= 10 and slowest < 2
-    assert commits(plain) - before - served >= 10000 // 256
+    plain.add("delay", "3600000", "batch", "10000")
+    plain.flush()
+    one, other = Link(plain.server), Link(plain.server)
+    before = commits_told(one.text("INFO", "stats"))
+    assert other.say("PING") == ["+PONG"]
+    with plain.server.stopped():
+        one.send([b"LAND.SYNC r".split()])
+        other.send([b"INFO stats".split()])
+    meanwhile = commits_told(other.reply()[1].decode())
+    assert one.hear() == "[:10000, :0]"
+    after = commits_told(one.text("INFO", "stats"))
+    assert after - before >= 10000 // 256 and meanwhile - before < (after - before) / 2
     plain.flush()
     assert plain.db.ask("SELECT COUNT(*) FROM game_eu WHERE is_del = 0") == [(10000,)]
 
@@ -474,27 +461,26 @@ def test_verify_under_writes_reports_nothing(rule):
     assert (found["skipped"], found["different"], found["missing_in_sql"]) == (0, 0, 0)
 
 
+def tasks_told(text):
+    return int(re.search(r"^tasks:(\d+)", text, re.MULTILINE)[1])
+
+
 def test_verify_of_10000_keys_while_others_are_served(plain):
     load(plain, 10000)
-    plain.add()
+    plain.add("delay", "3600000")
     plain.ask("LAND.SYNC", "r")
     plain.flush()
-    other = plain.server.client(socket_timeout=20)
-    answer, slowest, served = [], 0, 0
-
-    def verify():
-        answer.append(Rule(plain.server, plain.shape).verify())
-
-    thread = threading.Thread(target=verify)
-    thread.start()
-    while thread.is_alive():
-        begin = time.monotonic()
-        other.incr("served")
-        slowest = max(slowest, time.monotonic() - begin)
-        served += 1
-    thread.join()
-    assert answer == [{**NOTHING, "checked_keys": 10000, "checked_fields": 10000, "skipped": 0}]
-    assert served >= 10 and slowest < 2
+    one, other = Link(plain.server), Link(plain.server)
+    before = tasks_told(other.text("INFO", "clients"))
+    assert one.say("PING") == ["+PONG"]
+    with plain.server.stopped():
+        one.send([b"LAND.VERIFY r".split()])
+        other.send([b"INFO clients".split()])
+    assert tasks_told(other.reply()[1].decode()) > before  # who comes behind it is answered while it goes on
+    told = one.reply()[1]
+    wait_until(lambda: tasks_told(other.text("INFO", "clients")) == before)
+    said = {name[1].decode(): value[1] for name, value in zip(told[::2], told[1::2])}
+    assert said == {**NOTHING, "checked_keys": 10000, "checked_fields": 10000, "skipped": 0}
 
 
 # ---- what can go wrong around them ----
@@ -537,7 +523,7 @@ def test_the_rule_may_be_deleted_meanwhile(mysql, start):
         thread.start()
         verify_is_begun(rule)
         assert rule.ask("LAND.RULE", "DEL", "r") == "OK"
-        thread.join(20)
+        thread.join(100)
     finally:
         mysql.pause(False)
     assert said == ["the rule was deleted"]

@@ -584,7 +584,7 @@ def test_stopping_does_not_wait_for_a_database_that_hangs(landing, maria_sink):
         wait_until(lambda: landed.dirty(":saving"))
         assert landed.server.stop() == 0
     landed = landing(maria_sink)
-    assert landed.live() == {"hero:42:a": b"2"}
+    wait_until(lambda: landed.live() == {"hero:42:a": b"2"})
 
 
 def test_only_what_is_on_disk_is_landed(start, sqlite_sink, tmp_path):

@@ -275,7 +275,7 @@ def test_deleting_a_rule_waits_for_no_database(start, door, maria_sink):
     one("HSET", KEY, "a", "1")
     waits = server.connect()
     waits.sendall(b"HGETALL slug-data:{game:eu:hero:7}\r\n")
-    links = [door.stuck.get(timeout=20), door.stuck.get(timeout=20)]
+    links = [door.stuck.get(timeout=100), door.stuck.get(timeout=100)]
     assert one("LAND.RULE", "DEL", "players", "FORCE") == b"OK"
     assert waits.recv(100) == b"*0\r\n"
     assert one("HGET", KEY, "a") == b"1"
@@ -293,7 +293,7 @@ def test_deleted_rules_that_hang_have_a_limit(start, door, maria_sink):
         one("LAND.FLUSH")
         door.shut()
         one("HSET", KEY, "a", "1")
-        stuck.append(door.stuck.get(timeout=20))
+        stuck.append(door.stuck.get(timeout=100))
         one("LAND.RULE", "DEL", "r", "FORCE")
     assert "64 deleted rules still wait" in one.error(
         "LAND.RULE", "ADD", "r", "slug-data:{*}", door.url(maria_sink.name))
@@ -317,19 +317,19 @@ def test_who_waits_for_a_database_that_hangs_hears_of_it_once(start, hole):
     """A hundred clients that miss a hundred keys do not wait a hundred times as long."""
     server = start("--land", "players", "slug-data:{*}", hole_url(hole, 1), "delay", NEVER)
     links = [server.connect() for _ in range(100)]
-    for i, link in enumerate(links):
-        link.sendall(f"HGETALL slug-data:{{game:eu:hero:{i}}}\r\n".encode())
+    with server.stopped():
+        for i, link in enumerate(links):
+            link.sendall(f"HGETALL slug-data:{{game:eu:hero:{i}}}\r\n".encode())
     for link in links:
-        link.settimeout(20)
         assert link.recv(200).startswith(b"-LANDDOWN rule players cannot be asked for this key")
         link.close()
     tries = 0
-    hole.settimeout(0.2)
-    with contextlib.suppress(TimeoutError):
+    hole.setblocking(False)
+    with contextlib.suppress(BlockingIOError):
         while True:
             hole.accept()[0].close()
             tries += 1
-    assert tries <= 4  # the lander's own, and one or two for all of them
+    assert tries < 50  # one or two for all of them; the lander has its own, one a second at most
 
 
 @pytest.mark.parametrize("ask", [("HGETALL", KEY), ("HGET", KEY, "f1")])
@@ -348,10 +348,16 @@ def test_what_was_lifted_stays_until_it_was_seen(landing, sink, shift, ask):
 
 # ---- many refused rows ----
 
+def rest(landed, shift, seconds):
+    """By a clock that is set back so far, what was refused is due much later: nobody but LAND.RETRY tries it again."""
+    shift.set(-seconds)
+    wait_until(lambda: landed.status()["errors"] == 2000)
+
+
 @pytest.fixture
-def refused(landing, sqlite_sink):
+def refused(landing, sqlite_sink, shift):
     """2,000 refused entries in one table."""
-    landed = landing(sqlite_sink, "tables", "1", "batch", "10000")
+    landed = landing(sqlite_sink, "tables", "1", "batch", "10000", prefix=shift.prefix)
     landed("HSET", KEY, "first", "1")
     landed.flush()
     sqlite_sink.ask("CREATE TRIGGER no BEFORE INSERT ON game_eu WHEN NEW.`key` <> 'good' "
@@ -360,7 +366,7 @@ def refused(landing, sqlite_sink):
         landed.client.hset(f"slug-data:{{game:eu:hero:{owner}}}",
                            mapping={f"f{n}": n for n in range(100)})
     landed.flush_refused()
-    assert landed.status()["errors"] == 2000
+    rest(landed, shift, 1000)
     return landed
 
 
@@ -372,12 +378,13 @@ def attempts(landed):
     return sum(item["attempts"] for item in landed.errors("COUNT", "10000").values())
 
 
-def test_retry_of_many_takes_many_commits(refused):
+def test_retry_of_many_takes_many_commits(refused, shift):
     """One commit of all of them would stall everybody else."""
     before, began = attempts(refused), commits(refused)
     assert refused("LAND.RETRY", "players") == 2000
     assert commits(refused) - began >= 2000 // 256
     wait_until(lambda: attempts(refused) >= before + 2000)
+    rest(refused, shift, 3000)
     refused.sink.ask("DROP TRIGGER no")
     assert refused("LAND.RETRY", "players") == 2000
     wait_until(lambda: refused.status()["errors"] == 0)

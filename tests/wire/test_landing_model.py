@@ -12,6 +12,7 @@ import redis
 
 import landing_model
 from land import Sqlite, away
+from waiting import wait_until
 
 LONG = bool(os.environ.get("TERRACE_LONG"))
 OPERATIONS, SECONDS = (1 << 60, 120) if LONG else (3000, 5)  # of each of two phases
@@ -44,7 +45,7 @@ def land(start, tmp_path):
 
 
 def rows(tmp_path, sql):
-    with contextlib.closing(sqlite3.connect(tmp_path / "landed.db", timeout=20)) as base:
+    with contextlib.closing(sqlite3.connect(tmp_path / "landed.db", timeout=100)) as base:
         return base.execute(sql).fetchall()
 
 
@@ -164,26 +165,22 @@ def key_of_table(client, table):
 
 
 def test_the_lock_of_a_killed_server_holds_up_nobody(land, tmp_path):
-    client = land("tables 2", socket_timeout=15)
-    base, aside = tmp_path / "landed.db", tmp_path / "aside.db"
+    client = land("tables 2", socket_timeout=100)
+    base = tmp_path / "landed.db"
     keys = [key_of_table(client, 0), key_of_table(client, 1)]
     client.execute_command("LAND.FLUSH")
-    with contextlib.closing(sqlite3.connect(base, isolation_level=None, timeout=20)) as other:
+    with contextlib.closing(sqlite3.connect(base, isolation_level=None, timeout=100)) as other:
         other.execute("BEGIN IMMEDIATE")
         client.hset(keys[1], "f", "new")
         waiting = land.server.connect()
         waiting.sendall(b"LAND.FLUSH\r\n")
-        while client.hlen("slug-persist:{dirtyKey:1}:lock") == 0:
-            pass
+        wait_until(lambda: client.hlen("slug-persist:{dirtyKey:1}:lock") > 0)
         client.hset(keys[0], "f", "new")
         land.server.kill()  # it holds the lock of table 1, and fails at table 0 the next time
     waiting.close()
-    base.rename(aside)
-    base.mkdir()
-    client = land("tables 2", socket_timeout=15)
-    with pytest.raises(redis.ResponseError, match="LANDDOWN"):
-        client.execute_command("LAND.FLUSH")
-    base.rmdir()
-    aside.rename(base)
+    with away(Sqlite(base)):
+        client = land("tables 2", socket_timeout=100)
+        with pytest.raises(redis.ResponseError, match="LANDDOWN"):
+            client.execute_command("LAND.FLUSH")
     assert client.execute_command("LAND.FLUSH") == "OK"
     assert rows(tmp_path, "SELECT count(*) FROM game_eu WHERE value = CAST('new' AS BLOB)") == [(2,)]

@@ -120,7 +120,7 @@ def test_what_comes_behind_a_large_field_without_a_name_lands(start, url):
 
 
 def test_flush_and_wait_without_rules_answer_at_once(start):
-    client = start().client(socket_timeout=10)
+    client = start().client(socket_timeout=100)
     assert client.execute_command("LAND.FLUSH") == b"OK"
     assert client.execute_command("LAND.WAIT", 0) == 1
 
@@ -155,7 +155,7 @@ def hole():
     with socket.socket() as listening:
         listening.bind(("127.0.0.1", 0))
         listening.listen(64)
-        yield f"mysql://nobody@127.0.0.1:{listening.getsockname()[1]}/none?connect-timeout=60"
+        yield f"mysql://nobody@127.0.0.1:{listening.getsockname()[1]}/none?connect-timeout=100"
 
 
 def test_two_rules_may_not_share_a_table(start, url):

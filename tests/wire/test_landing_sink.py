@@ -300,10 +300,12 @@ def test_a_rule_at_rest_notices_that_its_database_is_gone(landing, sqlite_sink, 
 def lone_copy(landing, sink, tmp_path, *words, go=go_away):
     """A copy that has landed and is complete; then its database goes, and no pass comes to notice."""
     landed = landing(sink, *words)
+    landed("DEBUG", "SET-ACTIVE-EXPIRE", 0)  # a copy whose time is over stays until then
     landed("HSET", KEY, "silver", "7")
     landed.flush()
     assert landed("HGETALL", KEY) == [b"silver", b"7"]
     go(sink, tmp_path)
+    landed("DEBUG", "SET-ACTIVE-EXPIRE", 1)
     return landed
 
 

@@ -6,6 +6,7 @@ import sqlite3
 import threading
 
 import pytest
+import redis
 
 from land import KEY
 from waiting import wait_until
@@ -23,10 +24,21 @@ def users(columns, sink):
 
 def settle(landed):
     """What SQL was ahead of is refused once, and lands when it is tried again."""
-    landed.try_flush()
+    flush(landed)
     for rule in landed("LAND.STATUS"):
         landed("LAND.RETRY", rule[rule.index(b"rule") + 1])
-    landed.try_flush()
+    flush(landed)
+
+
+def flush(landed):
+    """Until all has landed or was refused: another one who writes may keep the database locked for a while."""
+    def is_over():
+        try:
+            return landed("LAND.FLUSH") == b"OK"
+        except redis.ResponseError as error:
+            return str(error).startswith("LANDREFUSED")
+
+    wait_until(is_over)
 
 
 def test_a_newer_version_is_not_overwritten_before_ours_is_above_it(landed):
@@ -245,7 +257,7 @@ def test_a_writer_that_is_always_ahead_holds_up_nobody_else(landing, sqlite_sink
     over = threading.Event()
 
     def race():
-        with contextlib.closing(sqlite3.connect(sqlite_sink.path, timeout=20,
+        with contextlib.closing(sqlite3.connect(sqlite_sink.path, timeout=100,
                                                 isolation_level=None)) as link:
             link.execute("PRAGMA synchronous=OFF")
             while not over.is_set():

@@ -593,7 +593,7 @@ def test_a_refused_guard_ends_the_whole_exec(job, cold):
     old, new = job.claim("w", "ID", 1)[0]["fence"], job.claim("w", "ID", 1, "FORCE")[0]["fence"]
     listener = job.client.pubsub()
     listener.subscribe("news")
-    assert listener.get_message(timeout=10)["type"] == "subscribe"
+    assert listener.get_message(timeout=100)["type"] == "subscribe"
     if cold:
         job.client.execute_command("DEBUG", "RELOAD")
     rest = [("INCR", "before"), ("SELECT", 1), ("SET", "there", 1), ("SELECT", 0), ("PUBLISH", "news", "x"),
@@ -616,7 +616,7 @@ def test_a_refused_guard_ends_the_whole_exec(job, cold):
     for command in (*rest, ("PART.DONE", "j", "w", 1, "FENCE", new, "GUARD"), ("INCR", "after")):
         pipe.execute_command(*command)
     assert pipe.execute()[-2:] == [1, 1] and job.client.mget("before", "after") == ["1", "1"]
-    assert listener.get_message(timeout=10)["data"] == "x"
+    assert listener.get_message(timeout=100)["data"] == "x"
 
 
 def test_an_exec_with_a_guard_that_is_sent_again_changes_nothing(job):

@@ -3,13 +3,13 @@
 import os
 import re
 import signal
-import socket
 import subprocess
 import urllib.request
 
 import pytest
 
 from conftest import ROOT, TERRACE, terrace
+from diff.places import free_port
 from part import Job
 from test_part_archive import SMALL, assert_whole, wait
 
@@ -46,12 +46,12 @@ def test_a_killed_worker_loses_its_partition_to_another(server, tmp_path):
     hang.touch()
     # Whoever gets partition 7 first hangs; the others go on.
     command = f"[ {{id}} != 7 ] || while [ -e {hang} ]; do sleep 0.05; done"
-    process = run(server, "j", command, "--workers", 3, "--stale", 300)
+    process = run(server, "j", command, "--workers", 3, "--stale", 3000)
     wait(lambda: job.stats()["completed"] == 39)
     worker = job.get(7)["worker_id"]
     os.kill(int(worker.split("-")[-2]), signal.SIGKILL)
     hang.unlink()
-    out, err = process.communicate(timeout=60)
+    out, err = process.communicate(timeout=100)
     assert out == "40 completed, 0 failed, 0 left\n" and process.returncode == 0
     assert job.get(7)["worker_id"] != worker and job.call("GAPS") == []
     assert_whole(job)
@@ -83,7 +83,7 @@ def test_nothing_of_a_killed_worker_goes_on(server, tmp_path, who):
         os.kill(command, signal.SIGKILL)
     wait(lambda: gone(command))
     process.kill()  # a parent without workers that waits for a partition to become stale
-    process.communicate(timeout=60)
+    process.communicate(timeout=100)
     assert job.get(1)["status"] == ("pending" if who == "parent" else "running")
 
 
@@ -93,7 +93,7 @@ def test_a_command_counts_by_how_it_ended_whatever_was_inherited(server):
     job.call("ALLOC", 1, "SIZE", 1)
     process = run(server, "j", "exit 3",
                   preexec_fn=lambda: signal.signal(signal.SIGCHLD, signal.SIG_IGN))
-    out, _ = process.communicate(timeout=60)
+    out, _ = process.communicate(timeout=100)
     assert out == "0 completed, 1 failed, 0 left\n" and process.returncode == 1
 
 
@@ -101,14 +101,14 @@ def test_failed_ones_are_kept_or_retried(server, tmp_path):
     job = Job(server)
     job.call("ALLOC", 10, "SIZE", 1)
     process = run(server, "j", "[ {id} -ne 4 ] && [ {id} -ne 5 ] || exit {id}")
-    out, _ = process.communicate(timeout=60)
+    out, _ = process.communicate(timeout=100)
     assert process.returncode == 1 and out == "8 completed, 2 failed, 0 left\n"
     assert job.get(4)["error"] == "the command ended with status 4"
     job.call("RETRY")
     mark = tmp_path / "mark"
     process = run(server, "j", f"[ -e {mark}{{id}} ] || {{ touch {mark}{{id}}; kill -9 $$; }}",
                   "--retries", 3)
-    out, _ = process.communicate(timeout=60)
+    out, _ = process.communicate(timeout=100)
     assert process.returncode == 0 and out == "10 completed, 0 failed, 0 left\n"
     assert job.get(5)["attempts"] == 2
 
@@ -121,7 +121,7 @@ def test_a_stopped_worker_gives_its_partition_back(server):
     beat = job.get(1)["last_heartbeat"]
     wait(lambda: job.get(1)["last_heartbeat"] != beat)  # it beats while the command runs
     os.kill(children(process.pid)[0], signal.SIGTERM)
-    out, _ = process.communicate(timeout=60)
+    out, _ = process.communicate(timeout=100)
     assert out == "0 completed, 0 failed, 1 left\n" and process.returncode == 1
     assert job.get(1)["status"] == "pending"
 
@@ -133,7 +133,8 @@ def test_command_lines_that_are_none(args):
     assert "part" in terrace("part", *args, code=1)
 
 
-def test_an_unknown_job_and_a_server_that_is_away(server):
+def test_an_unknown_job_and_a_server_that_is_away(start):
+    server = start(port=free_port())
     error = terrace("part", "run", "nope", "-p", server.port, "--exec", "true", code=1)
     assert "NOJOB there is no job nope" in error
     port = server.port
@@ -142,9 +143,7 @@ def test_an_unknown_job_and_a_server_that_is_away(server):
 
 
 def test_alert_rules_name_metrics_that_there_are(start):
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        port = probe.getsockname()[1]
+    port = free_port()
     server = start(*SMALL, "--http-port", str(port))
     job = Job(server)
     job.call("ALLOC", 30, "SIZE", 1)
@@ -165,7 +164,7 @@ def test_alert_rules_name_metrics_that_there_are(start):
 
 @pytest.mark.parametrize("ending", ["kill", "stop"])
 def test_the_workers_go_on_when_the_server_comes_back(start, tmp_path, ending):
-    server = start()
+    server = start(port=free_port())
     job = Job(server)
     job.call("ALLOC", 300, "SIZE", 1)
     log = tmp_path / "log"
@@ -183,7 +182,7 @@ def test_the_workers_go_on_when_the_server_comes_back(start, tmp_path, ending):
 
 
 def test_a_command_that_outlives_a_restart_is_completed(start, tmp_path):
-    server = start()
+    server = start(port=free_port())
     Job(server).call("ALLOC", 1, "SIZE", 1)
     begun, go = tmp_path / "begun", tmp_path / "go"
     process = run(server, "j", f"echo x >> {begun}; while [ ! -e {go} ]; do sleep 0.05; done", "--stale", 60000)
@@ -191,24 +190,25 @@ def test_a_command_that_outlives_a_restart_is_completed(start, tmp_path):
     server.kill()
     server = start(port=server.port)
     go.touch()
-    out, err = process.communicate(timeout=60)
+    out, err = process.communicate(timeout=100)
     assert (process.returncode, out) == (0, "1 completed, 0 failed, 0 left\n"), err
     assert begun.read_text() == "x\n"
 
 
 def test_a_server_that_stays_away_ends_the_run(start, tmp_path):
-    server = start()
+    server = start(port=free_port())
     Job(server).call("ALLOC", 5, "SIZE", 1)
     begun = tmp_path / "begun"
     process = run(server, "j", f"touch {begun}; sleep 600", "--workers", 2, "--away", 300, "--stale", 100)
     wait(begun.exists)
     server.kill()
-    out, err = process.communicate(timeout=60)
+    out, err = process.communicate(timeout=100)
     assert process.returncode == 1 and "the server has been away for 300 ms" in err
 
 
-def test_a_server_that_is_not_there_at_the_start_is_not_waited_for(server):
+def test_a_server_that_is_not_there_at_the_start_is_not_waited_for(start):
+    server = start(port=free_port())
     server.kill()
     process = run(server, "j", ":")
-    out, err = process.communicate(timeout=20)
+    out, err = process.communicate(timeout=100)
     assert process.returncode == 1 and "could not connect" in err and "again" not in err

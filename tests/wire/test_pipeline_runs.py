@@ -431,6 +431,7 @@ def test_who_waits_and_meets_a_cold_row_leaves_counts_that_fit(server, cold):
         waiting.control.say(f"DEBUG COLD-INJECT {cold}")
         waiting.control.say(*lines)
         waiting.control.say("DEBUG COLD-INJECT 0")
+        wait_until(lambda: "loads_in_flight:0\r\n" in waiting.control.text("INFO", "tiers"))
         waiting.heard()
         databases(waiting.control)
         waiting.control.say("FLUSHALL")
@@ -510,14 +511,13 @@ def test_a_rule_that_comes_in_the_middle_of_a_run(server, sqlite_sink, oracle):
 # ---- several connections ----
 
 def meet(server, pipelines):
-    """Sends all while the server sleeps, so that they meet in its batches; replies as they came."""
-    sleeper, links = Link(server), [Link(server) for _ in pipelines]
-    sleeper.send([words("DEBUG SLEEP 0.03")])
-    for link, lines in zip(links, pipelines):
-        link.send([words(line) for line in lines])
-    replies = [[link.reply() for _ in lines] for link, lines in zip(links, pipelines)]
-    assert sleeper.hear() == "+OK"
-    return replies
+    """Sends all while the server stands still, so that they meet in its batches; replies as they came."""
+    links = [Link(server) for _ in pipelines]
+    assert [link.say("PING") for link in links] == [["+PONG"]] * len(links)
+    with server.stopped():
+        for link, lines in zip(links, pipelines):
+            link.send([words(line) for line in lines])
+    return [[link.reply() for _ in lines] for link, lines in zip(links, pipelines)]
 
 
 def test_pushes_of_several_connections_to_one_list_are_all_there_in_order(server):

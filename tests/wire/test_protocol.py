@@ -1,19 +1,22 @@
 # SPDX-License-Identifier: Apache-2.0
 """Bytes on the socket: what is no RESP is answered as Redis answers, and the connection closed."""
+import contextlib
 import socket
 
 import pytest
 
 
 def talk(server, data, close_write=True):
-    """Sends, and reads until the server closes."""
+    """Sends, and reads until the server closes; that may be while more is on its way to it."""
     with server.connect() as sock:
-        sock.sendall(data)
-        if close_write:
-            sock.shutdown(socket.SHUT_WR)
         answer = b""
-        while part := sock.recv(65536):
-            answer += part
+        with contextlib.suppress(ConnectionResetError, BrokenPipeError):
+            sock.sendall(data)
+            if close_write:
+                sock.shutdown(socket.SHUT_WR)
+        with contextlib.suppress(ConnectionResetError):
+            while part := sock.recv(65536):
+                answer += part
         return answer
 
 
@@ -83,8 +86,8 @@ def test_a_client_that_reads_nothing_harms_nobody(server):
             assert client.get("v") == b"x" * 1000000
         assert client.info("memory")["used_memory_rss"] < 900 * 1024 * 1024
         left = 600 * len(b"$1000000\r\n\r\n") + 600 * 1000000
-        while left > 0:
-            left -= len(sock.recv(1 << 20))
+        while part := left > 0 and sock.recv(1 << 20):
+            left -= len(part)
         assert left == 0
 
 

@@ -133,8 +133,11 @@ def test_who_changes_the_key_meanwhile_is_not_lost(start):
     for first in range(0, 100_000, 10_000):
         client.zadd("zset", {b"%06d" % i: i for i in range(first, first + 10_000)})
     again = client.info("tiers")["builds_again"]
-    link, added = Link(server), []
-    link.send([[b"ZPOPMIN", b"zset", b"60000"]])
+    link, writer, added = Link(server), Link(server), [b"new00000"]
+    assert link.say("PING") + writer.say("PING") == ["+PONG"] * 2
+    with server.stopped():  # the first change comes when the first commit is made
+        link.send([[b"ZPOPMIN", b"zset", b"60000"]])
+        writer.send([[b"ZADD", b"zset", b"5", added[0]]])
     while client.zcard("zset") >= 100_000:
         added.append(b"new%05d" % len(added))
         client.zadd("zset", {added[-1]: random.randrange(100_000)})

@@ -58,7 +58,7 @@ def test_a_name_that_no_program_has_is_an_error(tmp_path):
 
 
 def test_a_name_that_no_test_of_a_program_has_is_an_error():
-    done = subprocess.run([BUILD / "tests/unit_base_buf", "no such test"], text=True, timeout=60, capture_output=True)
+    done = subprocess.run([BUILD / "tests/unit_base_buf", "no such test"], text=True, timeout=100, capture_output=True)
     assert done.returncode == 2, done.stdout
     assert done.stderr == 'no test has "no such test" in its name\n'
 
@@ -98,7 +98,7 @@ def test_tests_read_deep_replies_where_hiredis_is_installed(tmp_path):
     (tmp_path / "hiredis.py").write_text('__version__ = "1.0.1"\n')
     done = subprocess.run(
         ["/usr/bin/python3", "-c", "import conftest, redis.connection as c; print(c.DefaultParser.__name__)"],
-        env={**os.environ, "PYTHONPATH": f"{tmp_path}:{ROOT / 'tests/wire'}"}, text=True, timeout=60,
+        env={**os.environ, "PYTHONPATH": f"{tmp_path}:{ROOT / 'tests/wire'}"}, text=True, timeout=100,
         capture_output=True)
     assert done.returncode == 0, done.stderr
     assert "hiredis" not in done.stdout.lower()

@@ -93,7 +93,7 @@ def test_an_entry_says_who_when_and_how_long(both):
         number, at, usec, args, address, name = (item[1] for item in entry)
         assert args == [("$", b"GET"), ("$", b"k")] and usec >= 0 and number > 0
         assert address == b"127.0.0.1:%d" % link.socket.getsockname()[1] and name == b"me"
-        assert abs(at - int(link.ask("TIME")[1][0][1])) <= 5
+        assert abs(at - int(link.ask("TIME")[1][0][1])) <= 60
 
 
 def test_slowlog_is_as_long_as_it_may_be_and_numbers_go_on(both):
@@ -114,8 +114,8 @@ def test_slowlog_is_as_long_as_it_may_be_and_numbers_go_on(both):
 def test_slowlog_notes_only_what_is_slow(both):
     for peer in both:
         link = Link(peer)
-        link.say("CONFIG SET slowlog-log-slower-than 20000", "SLOWLOG RESET", "PING", "DEBUG SLEEP 0.03")
-        assert noted(link) == [[("$", b"DEBUG"), ("$", b"SLEEP"), ("$", b"0.03")]]
+        link.say("CONFIG SET slowlog-log-slower-than 300000", "SLOWLOG RESET", "PING", "DEBUG SLEEP 0.4")
+        assert noted(link) == [[("$", b"DEBUG"), ("$", b"SLEEP"), ("$", b"0.4")]]
 
 
 def test_slowlog_notes_commands_that_had_to_wait(server):
@@ -311,7 +311,7 @@ def test_statistics_count_as_redis_counts(both):
 
 
 @pytest.mark.parametrize("command, end", [
-    ("BLPOP k 0", "RPUSH k v"), ("BLPOP k 1", None), ("BLMOVE k s LEFT LEFT 0", "RPUSH k v"), ("BZPOPMIN z 0", "ZADD z 1 a"),
+    ("BLPOP k 0", "RPUSH k v"), ("BLPOP k 3", None), ("BLMOVE k s LEFT LEFT 0", "RPUSH k v"), ("BZPOPMIN z 0", "ZADD z 1 a"),
     ("BLPOP k 0", "CLIENT UNBLOCK %d"), ("BLPOP k 0", "CLIENT UNBLOCK %d ERROR"), ("BLPOP k 0", "CLIENT KILL ID %d"),
 ])
 def test_a_blocked_command_is_counted_when_it_begins_to_wait_as_in_redis(both, command, end):
@@ -489,7 +489,7 @@ def test_shutdown_ends_the_server_and_keeps_everything(start, line):
     other.say("SET a 1", "RPUSH l x")
     with pytest.raises(Closed):
         link.say(line)
-    assert server.process.wait(60) == 0
+    assert server.process.wait(100) == 0
     assert Link(start()).say("GET a", "LLEN l") == ["1", ":1"]
 
 
@@ -502,7 +502,7 @@ def test_shutdown_answers_what_is_waiting_and_frees_who_blocks(start):
         link.say("SHUTDOWN")
     with pytest.raises(Closed):
         waiting.hear()
-    assert server.process.wait(60) == 0
+    assert server.process.wait(100) == 0
 
 
 CATEGORIES = """keyspace read write set sortedset list hash string bitmap pubsub admin fast slow blocking

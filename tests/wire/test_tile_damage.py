@@ -19,7 +19,7 @@ def kv_write(path, database, rows):
     """As another program writes to it."""
     text = f"VERSION=3\nformat=bytevalue\ntype=btree\nmapsize=1073741824\ndatabase={database}\nHEADER=END\n"
     text += "".join(f" {key.hex()}\n {value.hex()}\n" for key, value in sorted(rows.items()))
-    subprocess.run(["mdb_load", "-n", "-s", database, str(path)], input=text + "DATA=END\n", text=True, check=True, timeout=60)
+    subprocess.run(["mdb_load", "-n", "-s", database, str(path)], input=text + "DATA=END\n", text=True, check=True, timeout=100)
 
 
 def keys_of(path, kind):

@@ -82,7 +82,7 @@ def bbolt(path):
 
 
 def lmdb(path):
-    subprocess.run(["mdb_load", "-n", str(path)], text=True, check=True, timeout=20,
+    subprocess.run(["mdb_load", "-n", str(path)], text=True, check=True, timeout=100,
                    input="VERSION=3\nformat=print\ntype=btree\nHEADER=END\n key\n value\nDATA=END\n")
 
 

@@ -11,7 +11,7 @@ import zlib
 import pytest
 
 from conftest import TERRACED
-from diff.servers import free_port
+from diff.places import free_port
 from tilekit import IMAGERY, TYPES
 from waiting import wait_until
 
@@ -30,7 +30,7 @@ def web(start):
 
 
 def fetch(server, path, method="GET", **headers):
-    connection = http.client.HTTPConnection("127.0.0.1", server.http_port, timeout=20)
+    connection = http.client.HTTPConnection("127.0.0.1", server.http_port, timeout=100)
     connection.request(method, path, headers={name.replace("_", "-"): value
                                               for name, value in headers.items()})
     reply = connection.getresponse()
@@ -72,7 +72,7 @@ def test_curl_asks_again_only_for_what_has_changed(web, tmp_path):
     def curl(*words):
         done = subprocess.run(["curl", "-sS", "-o", out, "-w", "%{http_code} %{size_download}",
                                "--etag-save", etags, "--etag-compare", etags, *words, url],
-                              capture_output=True, text=True, timeout=20)
+                              capture_output=True, text=True, timeout=100)
         assert done.returncode == 0, done.stderr
         return done.stdout
 
@@ -129,7 +129,7 @@ def test_gzip_is_passed_on_and_unpacked_for_who_does_not_take_it(web):
     for accept, want in ((None, packed), ("gzip", packed), ("br, gzip;q=0.5", packed), ("*", packed),
                          ("*;q=0, gzip", packed), ("*, gzip;q=0", plain), ("*;q=0", plain), ("identity", plain), ("gzip;q=0", plain), ("br", plain), ("gzip;q=0.000", plain)):
         headers = {"Accept_Encoding": accept} if accept else {}
-        connection = http.client.HTTPConnection("127.0.0.1", web.http_port, timeout=20)
+        connection = http.client.HTTPConnection("127.0.0.1", web.http_port, timeout=100)
         connection.putrequest("GET", "/tiles/vector/0.pbf", skip_accept_encoding=True)
         if accept:
             connection.putheader("Accept-Encoding", accept)
@@ -181,7 +181,7 @@ def test_cold_tiles_are_waited_for(web):
     failures = []
 
     def ask(first):
-        connection = http.client.HTTPConnection("127.0.0.1", web.http_port, timeout=20)
+        connection = http.client.HTTPConnection("127.0.0.1", web.http_port, timeout=100)
         for n in range(first, 200, 8):
             connection.request("GET", f"/tiles/imagery/0000{n % 4}{n // 4 % 4}{n // 16 % 4}{n // 64}")
             if connection.getresponse().read() != b"tile %d" % n:
@@ -278,7 +278,7 @@ def test_what_is_not_http_does_no_harm(web):
                  b"GET /tiles/imagery/0?t=%00 HTTP/1.1\r\nHost: x\r\n\r\n",
                  b"GET /tiles/imagery/0 HTTP/1.1\r\nHost: " + b"x" * 300 + b"\r\n\r\n" * 50,
                  b"HEAD /tiles/imagery.json HTTP/1.1\r\nHost: \x01\r\n\r\n"):
-        with socket.create_connection(("127.0.0.1", web.http_port), timeout=20) as raw:
+        with socket.create_connection(("127.0.0.1", web.http_port), timeout=100) as raw:
             raw.sendall(text)  # and goes away
     assert fetch(web, "/tiles/imagery/0")[0].status == 200
 
@@ -299,14 +299,14 @@ def test_slow_clients_of_large_tiles_do_not_fill_the_memory(web):
     put(web, "imagery", "1", PNG)
     slow = []
     for _ in range(120):
-        raw = socket.create_connection(("127.0.0.1", web.http_port), timeout=20)
+        raw = socket.create_connection(("127.0.0.1", web.http_port), timeout=100)
         raw.sendall(b"GET /tiles/imagery/0 HTTP/1.1\r\nHost: x\r\n\r\n")  # and takes nothing
         slow.append(raw)
     wait_until(lambda: peak_kb(web) > 256 * 1024)
     for _ in range(2000):  # turns of the executor: it answers all it may
         web.r.ping()
     assert peak_kb(web) < (2000 if SANITIZED else 700) * 1024
-    waits = http.client.HTTPConnection("127.0.0.1", web.http_port, timeout=20)
+    waits = http.client.HTTPConnection("127.0.0.1", web.http_port, timeout=100)
     waits.request("GET", "/tiles/imagery/1")
     for raw in slow:
         raw.close()
@@ -319,7 +319,7 @@ def test_slow_clients_of_tiles_that_are_unpacked_for_them_do_not_fill_the_memory
     put(web, "vector", "0", packed)
     slow = []
     for _ in range(30):
-        raw = socket.create_connection(("127.0.0.1", web.http_port), timeout=20)
+        raw = socket.create_connection(("127.0.0.1", web.http_port), timeout=100)
         raw.sendall(b"GET /tiles/vector/0 HTTP/1.1\r\nHost: x\r\nAccept-Encoding: identity\r\n\r\n")
         slow.append(raw)
     assert slow[0].recv(12, socket.MSG_WAITALL)[9:] == b"200"  # and takes no more
@@ -338,7 +338,7 @@ def test_many_clients_are_served_while_commands_run(web):
     failures = []
 
     def ask():
-        connection = http.client.HTTPConnection("127.0.0.1", web.http_port, timeout=20)
+        connection = http.client.HTTPConnection("127.0.0.1", web.http_port, timeout=100)
         for n in range(64):
             connection.request("GET", f"/tiles/imagery/{n % 4}{n // 4 % 4}{n // 16}")
             reply = connection.getresponse()
@@ -359,7 +359,7 @@ def test_many_clients_are_served_while_commands_run(web):
 
 def test_a_server_stops_while_clients_are_connected(web):
     put(web, "imagery", "0", PNG)
-    connections = [http.client.HTTPConnection("127.0.0.1", web.http_port, timeout=20) for _ in range(10)]
+    connections = [http.client.HTTPConnection("127.0.0.1", web.http_port, timeout=100) for _ in range(10)]
     for connection in connections:
         connection.request("GET", "/tiles/imagery/0")
         connection.getresponse().read()

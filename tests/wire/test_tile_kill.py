@@ -72,13 +72,14 @@ def tile(client, *words):
 class Killer:
     def __init__(self, directory):
         self.file = directory / "kill"
-        self.set(0)
+        self.file.write_bytes(bytes(16))
         (directory / "kill.c").write_text(KILL)
         subprocess.run(["cc", "-shared", "-fPIC", "-O1", "-o", directory / "kill.so", directory / "kill.c"], check=True)
         self.prefix = ("env", f"LD_PRELOAD={directory / 'kill.so'}", f"KILL={self.file}", "ASAN_OPTIONS=verify_asan_link_order=0")
 
     def set(self, calls):
-        self.file.write_bytes(calls.to_bytes(8, "little") + bytes(8))
+        with open(self.file, "r+b") as file:  # never empty: a server may be looking at it
+            file.write(calls.to_bytes(8, "little") + bytes(8))
 
     def count(self):
         return int.from_bytes(self.file.read_bytes()[8:], "little")

@@ -121,14 +121,16 @@ class Model:
         """In the middle of what it does: the answers of a pipeline are not waited for."""
         maybe = {}
         link = self.server.connect()
-        for _ in range(self.rand.randrange(20)):
+        count = self.rand.randrange(20)
+        for _ in range(count):
             (kind, key), value = self.key(), self.value()
             words = [b"TILE.SET", kind.encode(), key.encode(), value[0], b"EPOCH", b"%d" % value[1], b"PROVIDER", b"%d" % value[2]]
             link.sendall(b"*%d\r\n" % len(words) + b"".join(b"$%d\r\n%s\r\n" % (len(word), word) for word in words))
             maybe.setdefault((kind, key), []).append(value)
         if self.rand.random() < 0.5:
             link.sendall(b"TILE.SYNC\r\n")
-        if self.rand.random() < 0.5:
+            count += 1
+        if self.rand.random() < 0.5 and count:
             link.recv(1)
         self.server.kill()
         link.close()

@@ -12,6 +12,7 @@ import redis
 
 from conftest import start_refused
 from tilekit import headered, lmdb_rows, pack, sqlite_rows, stats
+from waiting import wait_until
 
 
 def tile(client, *words):
@@ -26,7 +27,7 @@ class Lock:
     """Holds a shard, as another program would."""
 
     def __init__(self, path):
-        self.db = sqlite3.connect(path, isolation_level=None, timeout=20)
+        self.db = sqlite3.connect(path, isolation_level=None, timeout=100)
         self.db.execute("PRAGMA locking_mode = NORMAL")
         self.db.execute("BEGIN IMMEDIATE")
 
@@ -61,7 +62,7 @@ def in_background(work):
     thread.start()
 
     def join():
-        thread.join(60)
+        thread.join(100)
         assert result, "it does not end"
         return result[0]
 
@@ -70,11 +71,14 @@ def in_background(work):
 
 def sync_until_it_works(client):
     """The writer may meet a lock that is just being released."""
-    while True:
+    def works():
         try:
             return tile(client, "SYNC")
         except redis.ResponseError as error:
             assert "locked" in str(error)
+            return None
+
+    return wait_until(works)
 
 
 # ---- the holes ----
@@ -158,9 +162,13 @@ def held_in_flight(server, dirs, key, data):
     client = server.client()
     lock = Lock(base(dirs))
     tile(client, "SET", "imagery", key, data)
+    failed = stats(client)["failed_batches"]
     join = in_background(lambda: tile(server.client(), "SYNC"))
-    while stats(client)["in_flight"] == 0:
-        assert stats(client)["failed_batches"] == 0
+    while (now := stats(client))["in_flight"] == 0:
+        if now["failed_batches"] > failed:  # it waits a second for a lock: that was over before it was seen
+            failed = now["failed_batches"]
+            join()
+            join = in_background(lambda: tile(server.client(), "SYNC"))
 
     def release():
         lock.release()
@@ -236,8 +244,7 @@ def test_writes_during_shutdown_are_answered_or_refused_and_those_answered_are_k
     threads = [threading.Thread(target=write, args=(n,)) for n in range(4)]
     for thread in threads:
         thread.start()
-    while min(map(len, written)) < 50:
-        pass
+    wait_until(lambda: min(map(len, written)) >= 50)
     assert server.stop() == 0
     for thread in threads:
         thread.join()
@@ -256,7 +263,7 @@ def legacy_shard(path, values):
     head = "VERSION=3\nformat=bytevalue\ndatabase={}\ntype=btree\nmapsize=16777216\nmaxreaders=126\ndb_pagesize=4096\nHEADER=END\n"
     text = head.format("imagery") + bare + "DATA=END\n" + head.format("terrace") + \
         f" {b'format'.hex()}\n {b'legacy'.hex()}\nDATA=END\n"
-    subprocess.run(["mdb_load", "-n", str(path)], input=text, text=True, check=True, timeout=20)
+    subprocess.run(["mdb_load", "-n", str(path)], input=text, text=True, check=True, timeout=100)
 
 
 def test_a_bare_jpeg_in_a_legacy_shard_keeps_its_first_bytes(begin, dirs):
@@ -538,7 +545,7 @@ def test_a_damaged_shard_is_set_aside_when_it_is_written_and_only_then(begin, di
     assert aside.read_bytes()[:3] == damaged[:3]
     assert tile(client, "GET", "imagery", "00000001") == b"again"
     assert stats(client)["shards_set_aside"] == 1
-    assert "set aside" in server.stderr()
+    wait_until(lambda: "set aside" in server.stderr())
 
 
 def test_a_shard_of_another_schema_is_an_error_and_stays(begin, dirs):
@@ -606,7 +613,7 @@ def test_a_shard_of_ours_without_a_mark_is_taken_and_marked(begin, dirs):
 
 def test_an_unknown_format_of_a_kv_shard_is_refused(begin, dirs):
     legacy_shard(base(dirs, "kv"), {pack("0"): b"x"})
-    subprocess.run(["mdb_load", "-n", str(base(dirs, "kv"))], text=True, check=True, timeout=20,
+    subprocess.run(["mdb_load", "-n", str(base(dirs, "kv"))], text=True, check=True, timeout=100,
                    input="VERSION=3\nformat=print\ndatabase=terrace\ntype=btree\nHEADER=END\n format\n from the future\nDATA=END\n")
     client = begin("kv").client()
     with pytest.raises(redis.ResponseError, match="unknown format"):

@@ -8,7 +8,8 @@ import sqlite3
 import pytest
 import redis
 
-from tilekit import IMAGERY, TYPES, headered, lmdb_rows, pack, place, sqlite_rows
+from tilekit import IMAGERY, TYPES, headered, lmdb_rows, pack, place, sqlite_rows, stats
+from waiting import wait_until
 
 EVERY = bytes(range(256))
 
@@ -209,36 +210,28 @@ def test_everything_is_persisted_at_shutdown(begin, dirs):
 
 def test_tiles_are_persisted_when_there_are_enough_or_the_interval_is_over(begin, dirs, start):
     path = dirs["sqlite"] / "imagery" / "base.g3db"
-
-    def wait_for_rows():
-        while not path.exists() or sqlite_rows(path, "SELECT count(*) FROM sqlite_master") == ["0"] or \
-                sqlite_rows(path, "SELECT count(*) FROM imagery") == ["0"]:
-            pass
-
-    server = begin("sqlite", options=("--tile-batch", "3", "--tile-interval", "3600s"))
-    for key in "012":
-        server.client().execute_command("TILE.SET", "imagery", key, "x")
-    wait_for_rows()
-    server.stop()
-    path.unlink()
-    server = begin("sqlite", options=("--tile-batch", "1000", "--tile-interval", "50ms"))
-    server.client().execute_command("TILE.SET", "imagery", "3", "x")
-    wait_for_rows()
+    for options, keys in ((("--tile-batch", "3", "--tile-interval", "3600s"), "012"),
+                          (("--tile-batch", "1000", "--tile-interval", "50ms"), "3")):
+        server = begin("sqlite", options=options)
+        for key in keys:
+            server.client().execute_command("TILE.SET", "imagery", key, "x")
+        wait_until(lambda: stats(server.client())["persisted"] == len(keys))
+        assert sqlite_rows(path, "SELECT count(*) FROM imagery") == [str(len(keys))]
+        server.stop()
+        path.unlink()
 
 
 def test_tiles_are_persisted_while_clients_go_on_setting_others(begin, dirs):
     """The job steps back before them, and still comes to its end."""
-    path = dirs["sqlite"] / "imagery" / "base.g3db"
     client = begin("sqlite", options=("--tile-batch", "10", "--tile-interval", "3600s")).client()
     keys = itertools.cycle("".join(key) for key in itertools.product("0123", repeat=5))
-    count = 0
-    while count < 500:
+    while stats(client)["persisted"] < 500:
         pipe = client.pipeline(transaction=False)
         for _ in range(50):
             pipe.execute_command("TILE.SET", "imagery", next(keys), "x" * 3000)
         assert pipe.execute() == [b"OK"] * 50
-        if path.exists() and sqlite_rows(path, "SELECT count(*) FROM sqlite_master") != ["0"]:
-            count = int(sqlite_rows(path, "SELECT count(*) FROM imagery")[0])
+    path = dirs["sqlite"] / "imagery" / "base.g3db"
+    assert int(sqlite_rows(path, "SELECT count(*) FROM imagery")[0]) > 0
 
 
 def test_reads_of_many_clients_wait_for_one_read_of_a_shard(begin):

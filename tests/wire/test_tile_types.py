@@ -6,7 +6,7 @@ import pytest
 import redis
 
 from conftest import start_refused
-from diff.servers import free_port
+from diff.places import free_port
 from tilekit import TYPES
 
 
@@ -161,7 +161,7 @@ def test_info_and_metrics_tell_of_tiles(begin):
     after = client.info("tiles")
     assert after["tile_persisted"] == 3 and after["tile_pending"] == 0 and after["tile_trouble"] == 0
     assert after["tile_cache_misses"] == 1 and after["tile_cache_hits"] >= 1 and after["tile_cache_bytes"] > 0
-    with urllib.request.urlopen(f"http://127.0.0.1:{port}/metrics", timeout=20) as reply:
+    with urllib.request.urlopen(f"http://127.0.0.1:{port}/metrics", timeout=100) as reply:
         lines = reply.read().decode().splitlines()
     assert "terrace_tile_persisted_total 3" in lines
     assert 'terrace_tile_pending{type="imagery"} 0' in lines

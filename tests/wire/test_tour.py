@@ -14,7 +14,7 @@ import subprocess
 import pytest
 
 from conftest import ROOT, TERRACE
-from diff.servers import free_port
+from diff.places import free_port
 
 BLOCK = re.compile(r"```(console|python|js)\n(.*?)```", re.DOTALL)
 PRINTED = re.compile(r"(?:print|console\.log)\(.*\);? *(?:#|//) (.*)")
@@ -65,14 +65,14 @@ def run_in_terminal(command, path):
             break
         text += part
     os.close(master)
-    process.wait(60)
+    process.wait(100)
     text = re.sub(r"\x1b\[[0-9;?]*[a-zA-Z]", "", text.decode())
     text = re.sub(r"\r+\n", "\n", text)
     return re.sub(r"[^\n]*\r", "", text)  # what was drawn over
 
 
 def run_python(text):
-    done = subprocess.run(["/usr/bin/python3", "-c", text], capture_output=True, text=True, timeout=60)
+    done = subprocess.run(["/usr/bin/python3", "-c", text], capture_output=True, text=True, timeout=100)
     assert done.returncode == 0, done.stderr
     return done.stdout
 
@@ -113,7 +113,7 @@ def test_the_readme_tells_the_truth(start, path):
             command = command.replace("./data", str(server.dir))
             got = run_in_terminal(command, path)
             if command.startswith("kill "):
-                server.process.wait(20)
+                server.process.wait(100)
         expected = expected.replace("7379", str(server.port)).replace(HTTP_PORT, http_port)
         expected = expected.replace("build/terrace ", f"{TERRACE} ")
         assert_like(expected.replace("./data", str(server.dir)), got)

@@ -37,14 +37,14 @@ def place(key):
 def sqlite_rows(path, sql):
     """As the sqlite3 command line prints them."""
     done = subprocess.run(
-        ["sqlite3", "-readonly", "-cmd", ".timeout 10000", str(path), sql], capture_output=True, text=True, timeout=20)
+        ["sqlite3", "-readonly", "-cmd", ".timeout 10000", str(path), sql], capture_output=True, text=True, timeout=100)
     assert done.returncode == 0, done.stderr
     return done.stdout.splitlines()
 
 
 def lmdb_rows(path, database):
     """As mdb_dump prints them."""
-    done = subprocess.run(["mdb_dump", "-n", "-s", database, str(path)], capture_output=True, text=True, timeout=20)
+    done = subprocess.run(["mdb_dump", "-n", "-s", database, str(path)], capture_output=True, text=True, timeout=100)
     assert done.returncode == 0, done.stderr
     lines = done.stdout.split("HEADER=END\n")[1].split("DATA=END")[0].split()
     return {bytes.fromhex(key): bytes.fromhex(value) for key, value in zip(lines[::2], lines[1::2])}

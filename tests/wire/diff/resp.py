@@ -8,7 +8,7 @@ A reply is a tuple of its type byte and its content: ('+', b'OK'), ('-', b'ERR .
 """
 import socket
 
-TIMEOUT_SECONDS = 20
+TIMEOUT_SECONDS = 100
 SIMPLE = {ord(c): c for c in "+-,#(_"}
 BULK = {ord(c): c for c in "$=!"}
 MANY = {ord(c): c for c in "*~>"}

@@ -7,15 +7,16 @@ import re
 import select
 import shutil
 import signal
-import socket
 import subprocess
 import tempfile
 import time
 
 import pytest
 
+from .places import free_port, new_directory
+
 ROOT = pathlib.Path(__file__).resolve().parents[3]
-START_SECONDS = 30
+START_SECONDS = 100
 PRCTL = ctypes.CDLL(None).prctl
 PR_SET_PDEATHSIG = 1
 
@@ -28,12 +29,6 @@ def terraced_path():
         if path.exists():
             return str(path)
     return str(ROOT / "build-dev" / "terraced")
-
-
-def free_port():
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return probe.getsockname()[1]
 
 
 def die_with_parent():
@@ -100,25 +95,18 @@ class Oracle(Process):
     name = "redis"
 
     def __init__(self, *args, directory=None):
-        path = redis_program("redis-server")
-        for attempt in range(5):
-            self.port = free_port()
-            command = [path, "--port", str(self.port), "--bind", "127.0.0.1", "--save", "",
-                       "--appendonly", "no", "--enable-debug-command", "yes", "--daemonize", "no", "--hz", "500", *args]
-            try:
-                super().__init__(command, lambda said: "Ready to accept connections" in said,
-                                 directory or tempfile.mkdtemp(prefix="diff-redis-"))
-                return
-            except RuntimeError:  # somebody took the port
-                if attempt == 4:
-                    raise
+        self.port = free_port()
+        command = [redis_program("redis-server"), "--port", str(self.port), "--bind", "127.0.0.1", "--save", "",
+                   "--appendonly", "no", "--enable-debug-command", "yes", "--daemonize", "no", "--hz", "500", *args]
+        super().__init__(command, lambda said: "Ready to accept connections" in said,
+                         directory or new_directory("diff-redis-"))
 
 
 class Terraced(Process):
     name = "terraced"
 
     def __init__(self, path, *args, directory=None):
-        directory = directory or tempfile.mkdtemp(prefix="diff-terraced-")
+        directory = directory or new_directory("diff-terraced-")
         command = [str(pathlib.Path(path).resolve()), "--port", "0", "--dir", directory + "/data", *args]
         super().__init__(command, lambda said: "stop " in said, directory)
         self.port = int(re.search(r"listens on \S+:(\d+)", self.said).group(1))
