@@ -10,6 +10,7 @@
 #include "base/log.h"
 #include "base/mem.h"
 #include "models/tile/queue_lease.h"
+#include "server/cmd/cmd_tile.h"
 #include "server/http.h"
 #include "store/testing.h"
 #include "store/turns.h"
@@ -216,6 +217,7 @@ static enum rc tiles_start(struct server *server, struct err *err)
                                               .interval_ms = config->tile_interval_ms,
                                               .cache_bytes = config->tile_cache_bytes,
                                               .open_shards = config->tile_open_shards,
+                                              .command = cmd_tile_plain,
                                               .wake = loop_wake,
                                               .wake_arg = server->loop},
                       &server->tiles, err);

@@ -373,6 +373,15 @@ enum rc server__dispatch(struct cmd_ctx *ctx) NODISCARD;
 /* The flags of a command; EXEC reads, writes and deletes as what is queued does. */
 unsigned server__call_flags(const struct conn *conn, const struct cmd *cmd);
 
+/* The handler, or what a guard of the database has in its place. */
+static inline enum rc server__cmd_run(struct cmd_ctx *ctx)
+{
+    const struct key_guard *guard = ctx->run->ns->name_guard;
+    if (LIKELY(!guard) || !guard->command)
+        return ctx->cmd->run(ctx);
+    return guard->command(guard->model, ctx);
+}
+
 /* execute.c */
 /* Runs a command in the commit that is open, with ctx->run begun: RC_COLD, RC_WAIT, or how it
  * ended. The caller commits or undoes, ends the run, and notes it. */
@@ -498,10 +507,6 @@ size_t pubsub_receivers(struct server *server, enum sub_kind kind, struct bytes 
 /* To those who were subscribed before the message got its number. */
 void pubsub_deliver(struct server *server, enum sub_kind kind, uint64_t seq, struct bytes channel,
                     struct bytes message);
-
-/* cmd/cmd_tile_plain.c */
-/* The handler; in a database of tiles, that of plain commands on them. */
-enum rc server__cmd_run(struct cmd_ctx *ctx) NODISCARD;
 
 /* cmd/cmd_connection.c */
 enum rc server__client_name_set(struct cmd_ctx *ctx, struct bytes name) NODISCARD;

@@ -6,6 +6,7 @@
 #include <xxhash.h>
 
 #include "types/garbage.h"
+#include "types/guard.h"
 
 #include "base/banned.h"
 
@@ -34,7 +35,7 @@ void build_done(struct build *build)
 bool build_wanted(const struct build *build, const struct run *run, uint64_t row_count)
 {
     return build && row_count >= run->kv->build_rows_min && build->tries < BUILD_TRIES_MAX &&
-           !run_is_landed(run); /* landing hears of every field */
+           !run_is_heard(run);
 }
 
 uint64_t build_input(uint64_t inputs, const struct key *key)

@@ -2,6 +2,7 @@
 /* copy.c - copies a key's rows, at once or piece by piece. */
 #include "types/copy.h"
 
+#include "types/guard.h"
 #include "types/renew.h"
 #include "types/rows.h"
 #include "types/string.h"
@@ -49,8 +50,8 @@ static enum rc meta_copy(const struct key *from, struct key *to, struct build *b
     enum rc rc = key_extra_copy(from, &extra, err);
     if (rc == RC_OK)
         rc = key_remove(to, err);
-    if (rc == RC_OK && to->rule)
-        rc = to->ns->kv->land.key_change(to->ns->kv->land.arg, to, false, false, err);
+    if (rc == RC_OK)
+        rc = guard_change(to, NULL, GUARD_SET, err);
     if (rc == RC_OK)
         rc = build ? build_adopt(build, to, err) : key_create(to, meta->type, err);
     if (rc == RC_OK && !build && meta->type != TYPE_STRING)
@@ -81,7 +82,7 @@ enum rc key_copy(const struct key *from, struct key *to, struct build *build, st
     enum rc rc = row_count(from, &rows, err);
     if (rc != RC_OK)
         return rc;
-    if (!build_wanted(build, to->run, rows) || run_is_landed(from->run)) {
+    if (!build_wanted(build, to->run, rows) || run_is_heard(from->run)) {
         rc = from->meta.type != TYPE_STRING ? rows_need_all(from, err) : RC_OK;
         return rc == RC_OK ? meta_copy(from, to, NULL, err) : rc;
     }

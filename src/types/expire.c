@@ -41,7 +41,7 @@ struct due { /* what is over in one namespace, at most a step of it */
     struct due_row row[EXPIRE_STEP_ROWS];
     size_t count;
     uint64_t next_ms; /* the first deadline behind them; UINT64_MAX: none */
-    bool waits;       /* the key of that deadline has to stay for a moment: land_hooks.found() */
+    bool waits;       /* the key of that deadline has to stay for a moment: key_guard.found() */
 };
 
 /* ---- one namespace ---- */

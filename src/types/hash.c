@@ -4,27 +4,27 @@
 
 #include <math.h>
 
+#include "types/guard.h"
+
 #include "base/banned.h"
 
-/* ---- landing ---- */
+/* ---- guards ---- */
 
-/* A field that is not here may be in the database. */
+/* A field that is not here may be elsewhere. */
 static enum rc field_missing(const struct key *key, struct bytes field, struct err *err)
 {
-    const struct land_hooks *land = &key->ns->kv->land;
-    return key->whole ? RC_NOT_FOUND : land->field_missing(land->arg, key, field, err);
+    return key->whole ? RC_NOT_FOUND : guard_missing(key, field, err);
 }
 
 /* Before rows change. `step`: fields are every step-th of them. */
 static enum rc fields_change(const struct key *key, const struct bytes *field, size_t count,
-                             size_t step, bool removed, struct err *err)
+                             size_t step, enum guard_change change, struct err *err)
 {
-    const struct land_hooks *land = &key->ns->kv->land;
     enum rc rc = RC_OK;
-    if (LIKELY(!key->rule))
-        return key_may_change(key, err);
+    if (LIKELY(!key->guard))
+        return RC_OK;
     for (size_t i = 0; rc == RC_OK && i < count; i++)
-        rc = land->field_change(land->arg, key, field[i * step], removed, err);
+        rc = guard_change(key, &field[i * step], change, err);
     return rc;
 }
 
@@ -50,7 +50,7 @@ enum rc hash_field(const struct key *key, struct bytes field, struct bytes *ret_
     enum rc rc = RC_NOT_FOUND;
     if (key->exists)
         rc = store_get(key->ns->kv->store, key_rows(key), field, ret_value, err);
-    return rc == RC_NOT_FOUND && UNLIKELY(key->rule != NULL) ? field_missing(key, field, err) : rc;
+    return rc == RC_NOT_FOUND && UNLIKELY(key->guard != NULL) ? field_missing(key, field, err) : rc;
 }
 
 enum rc hash_get(const struct run *run, struct bytes name, struct bytes field,
@@ -125,7 +125,7 @@ enum rc hash_set(const struct run *run, struct bytes name, const struct bytes *f
     struct key key;
     enum rc rc = find_or_create(run, name, false, &key, err);
     if (rc == RC_OK)
-        rc = fields_change(&key, field_value, pair_count, 2, false, err);
+        rc = fields_change(&key, field_value, pair_count, 2, GUARD_SET, err);
     if (rc != RC_OK)
         return rc;
     size_t added = 0;
@@ -157,13 +157,13 @@ enum rc hash_set_new(const struct run *run, struct bytes name, struct bytes fiel
     if (rc != RC_OK)
         return rc;
     rc = field_find(&key, field, err);
-    if (rc == RC_NOT_FOUND && UNLIKELY(key.rule != NULL))
+    if (rc == RC_NOT_FOUND && UNLIKELY(key.guard != NULL))
         rc = field_missing(&key, field, err);
     if (rc == RC_OK)
         *ret_added = false;
     if (rc != RC_NOT_FOUND)
         return rc;
-    rc = fields_change(&key, &field, 1, 1, false, err);
+    rc = fields_change(&key, &field, 1, 1, GUARD_SET, err);
     if (rc == RC_OK)
         rc = field_put(&key, field, value, true, err);
     if (rc == RC_OK)
@@ -188,7 +188,7 @@ enum rc hash_delete(const struct run *run, struct bytes name, const struct bytes
         if (cold || rc == RC_NOT_FOUND)
             continue;
         if (rc == RC_OK)
-            rc = fields_change(&key, &field[i], 1, 1, true, err);
+            rc = fields_change(&key, &field[i], 1, 1, GUARD_REMOVED, err);
         if (rc == RC_OK)
             rc = store_delete(run->kv->store, key_rows(&key), field[i], err);
         if (rc != RC_OK)
@@ -242,7 +242,7 @@ enum rc hash_incr(const struct run *run, struct bytes name, struct bytes field, 
         return err_set(err, RC_INVALID, "hash value is not an integer");
     if (__builtin_add_overflow(value, delta, &value))
         return err_set(err, RC_INVALID, "increment or decrement would overflow");
-    rc = fields_change(&key, &field, 1, 1, false, err);
+    rc = fields_change(&key, &field, 1, 1, GUARD_SET, err);
     if (rc == RC_OK)
         rc = field_put(&key, field, bytes_of(text, number_int_text(text, value)), is_new, err);
     if (rc == RC_OK)
@@ -269,7 +269,7 @@ enum rc hash_incr_float(const struct run *run, struct bytes name, struct bytes f
     if (isnan(value) || isinf(value))
         return err_set(err, RC_INVALID, "increment would produce NaN or Infinity");
     size_t len = number_long_double_text(to, value);
-    rc = fields_change(&key, &field, 1, 1, false, err);
+    rc = fields_change(&key, &field, 1, 1, GUARD_SET, err);
     if (rc == RC_OK)
         rc = field_put(&key, field, bytes_of(to, len), is_new, err);
     if (rc == RC_OK)

@@ -6,13 +6,13 @@
 #include "store/prefetch.h"
 #include "types/expire.h"
 #include "types/garbage.h"
+#include "types/guard.h"
 
 #include "base/banned.h"
 
 enum {
     ROW_KEPT_BYTES = 64 * 1024, /* of kv->row, between two calls */
     EXPIRY_VALUE_BYTES = KEY_ID_BYTES + 1,
-    NAME_SHOWN_BYTES = 64, /* of a name in an error */
 };
 
 /* ---- finding ---- */
@@ -50,7 +50,7 @@ static enum rc meta_find(const struct run *run, struct bytes name, struct key *r
     ret_key->dead = false;
     ret_key->whole = false;
     ret_key->locked = NULL;
-    ret_key->rule = NULL;
+    ret_key->guard = NULL;
     ret_key->is_copy = false;
     ret_key->stored = false;
     ret_key->saved_expire_ms = 0;
@@ -71,75 +71,35 @@ static enum rc meta_find(const struct run *run, struct bytes name, struct key *r
     return RC_OK;
 }
 
-static enum rc tile_refuse(struct bytes name, struct err *err)
-{
-    return err_set(err, RC_INVALID,
-                   "\"%.*s\" is a tile in this database: use TILE.GET, TILE.SET and the other TILE "
-                   "commands, or GET, SET, MGET, MSET, DEL, EXISTS, TYPE",
-                   (int)name.len, (const char *)name.ptr);
-}
-
-/* A name that was meant to be a tile's: digits, perhaps a colon and digits. Whoever writes a tile
- * under such a name must not find it as a string that is never persisted. Ordinary keys that an
- * older server took are keys still. */
-static bool is_almost_tile(struct bytes name)
-{
-    size_t colons = 0;
-    for (size_t i = 0; i < name.len; i++) {
-        bool colon = name.ptr[i] == ':' && i > 0;
-        if (!colon && (name.ptr[i] < '0' || name.ptr[i] > '9'))
-            return false;
-        colons += colon;
-    }
-    return name.len > 0 && colons <= 1;
-}
-
-static enum rc almost_tile_refuse(struct bytes name, struct err *err)
-{
-    int len = name.len < NAME_SHOWN_BYTES ? (int)name.len : NAME_SHOWN_BYTES;
-    return err_set(err, RC_INVALID,
-                   "\"%.*s\" is no tilekey of this database: that is 1 to 24 digits from 0 to 3, "
-                   "and \":\" and milliseconds behind them where tiles have a time",
-                   len, (const char *)name.ptr);
-}
-
-/* Also a key that became a tile's name when a type was bound to the database. */
+/* Whatever the name is. */
 static inline enum rc key_find_any(const struct run *run, struct bytes name, uint8_t type,
-                                   enum land_need need, struct key *ret_key, struct err *err)
+                                   enum key_need need, struct key *ret_key, struct err *err)
 {
-    const struct kv *kv = run->kv;
     enum rc rc = meta_find(run, name, ret_key, err);
-    if (UNLIKELY(kv_owns(kv, name)))
-        ret_key->locked = run->flags & RUN_OWNER ? NULL : kv->own.error;
-    else if (rc == RC_OK && UNLIKELY(run_is_landed(run)))
-        rc = kv->land.found(kv->land.arg, ret_key, need, err);
+    if (UNLIKELY(guards_ask(run->ns, name)) && rc == RC_OK)
+        rc = guards_found(ret_key, need, err);
     if (rc == RC_OK && ret_key->exists && UNLIKELY(!type_fits(ret_key->meta.type, type)))
         return err_set(err, RC_WRONGTYPE, "%s", rc_text(RC_WRONGTYPE));
     return rc;
 }
 
 static inline enum rc key_find(const struct run *run, struct bytes name, uint8_t type,
-                               enum land_need need, struct key *ret_key, struct err *err)
+                               enum key_need need, struct key *ret_key, struct err *err)
 {
-    const struct ns *ns = run->ns;
-    if (UNLIKELY(ns->is_tile) && ns->is_tile(name))
-        return tile_refuse(name, err);
-    enum rc rc = key_find_any(run, name, type, need, ret_key, err);
-    if (UNLIKELY(ns->is_tile) && rc == RC_OK && !ret_key->stored && is_almost_tile(name))
-        return almost_tile_refuse(name, err);
-    return rc;
+    enum rc rc = guard_name_check(run->ns, name, err);
+    return rc == RC_OK ? key_find_any(run, name, type, need, ret_key, err) : rc;
 }
 
 enum rc key_write(const struct run *run, struct bytes name, uint8_t type, struct key *ret_key,
                   struct err *err)
 {
-    return key_find(run, name, type, LAND_NEED_ALL, ret_key, err);
+    return key_find(run, name, type, KEY_NEED_ALL, ret_key, err);
 }
 
 enum rc key_write_part(const struct run *run, struct bytes name, uint8_t type, struct key *ret_key,
                        struct err *err)
 {
-    return key_find(run, name, type, LAND_NEED_TO_WRITE, ret_key, err);
+    return key_find(run, name, type, KEY_NEED_TO_WRITE, ret_key, err);
 }
 
 /* Tells that a key was missed or is new: it has not changed. */
@@ -167,19 +127,19 @@ static enum rc key_count(enum rc rc, const struct key *key)
 enum rc key_read(const struct run *run, struct bytes name, uint8_t type, struct key *ret_key,
                  struct err *err)
 {
-    return key_count(key_find(run, name, type, LAND_NEED_ALL, ret_key, err), ret_key);
+    return key_count(key_find(run, name, type, KEY_NEED_ALL, ret_key, err), ret_key);
 }
 
 enum rc key_read_part(const struct run *run, struct bytes name, uint8_t type, struct key *ret_key,
                       struct err *err)
 {
-    return key_count(key_find(run, name, type, LAND_NEED_TO_READ, ret_key, err), ret_key);
+    return key_count(key_find(run, name, type, KEY_NEED_TO_READ, ret_key, err), ret_key);
 }
 
 void key_want(struct ns *ns, const struct bytes *name, size_t count)
 {
     for (size_t i = 0; i < count; i++)
-        if (name[i].len <= KEY_BYTES_MAX && !(ns->is_tile && ns->is_tile(name[i])))
+        if (name[i].len <= KEY_BYTES_MAX && guard_name_check(ns, name[i], NULL) == RC_OK)
             store_want(ns->kv->store, meta_group(ns, name[i]), BYTES(""), STORE_WANT_ROW);
 }
 
@@ -267,20 +227,17 @@ static enum rc rows_drop(const struct key *key, struct err *err)
     return rc == RC_NOT_FOUND ? RC_OK : rc; /* its last element has just been deleted */
 }
 
-/* Landing hears of it first: it may refuse. */
-static enum rc whole_change(const struct key *key, bool removed, bool expired, struct err *err)
+/* The guard hears of it first: it may refuse. */
+static enum rc whole_change(const struct key *key, enum guard_change change, struct err *err)
 {
-    const struct land_hooks *land = &key->ns->kv->land;
-    if (LIKELY(!key->rule))
-        return key_may_change(key, err);
-    return land->key_change(land->arg, key, removed, expired, err);
+    return LIKELY(!key->guard) ? RC_OK : guard_change(key, NULL, change, err);
 }
 
 enum rc key_adopt(struct key *key, uint8_t type, const uint8_t *id, struct err *err)
 {
     if (!key->exists)
         return object_create(key, type, id, err);
-    enum rc rc = whole_change(key, true, false, err);
+    enum rc rc = whole_change(key, GUARD_REMOVED, err);
     if (rc == RC_OK)
         rc = rows_drop(key, err);
     if (rc != RC_OK)
@@ -386,11 +343,10 @@ static enum rc deadline_save(struct key *key, struct err *err)
     return index_put(key, err);
 }
 
-/* Only the key of the command itself is held, and only where nobody else writes in its commit:
- * landing's marks are hashes as well, and more than one of them may change. */
+/* Only the key of the command itself, and only where nobody else writes in its commit. */
 static bool may_hold(const struct key *key)
 {
-    return !run_is_landed(key->run) && !(key->run->flags & RUN_UNGUARDED);
+    return LIKELY(!key->guard) && !key->run->model;
 }
 
 enum rc key_save(struct key *key, struct bytes extra, struct err *err)
@@ -443,7 +399,7 @@ enum rc key_remove(struct key *key, struct err *err)
 {
     if (!key->exists)
         return RC_OK;
-    enum rc rc = whole_change(key, true, false, err);
+    enum rc rc = whole_change(key, GUARD_REMOVED, err);
     if (rc == RC_OK)
         rc = rows_remove(key, err);
     key->exists = false;
@@ -454,8 +410,8 @@ enum rc key_save_or_remove(struct key *key, struct bytes extra, struct err *err)
 {
     if (key->meta.count > 0)
         return key_save(key, extra, err);
-    /* Landing has heard of every field, but not that there is nothing else to be asked for. */
-    enum rc rc = whole_change(key, true, false, err);
+    /* The guard has heard of every field, but not that there is nothing else to be asked for. */
+    enum rc rc = whole_change(key, GUARD_REMOVED, err);
     if (rc == RC_OK)
         rc = rows_remove(key, err);
     key->exists = false;
@@ -467,7 +423,7 @@ enum rc key_save_or_remove(struct key *key, struct bytes extra, struct err *err)
 enum rc key_bury(struct key *key, struct err *err)
 {
     ASSERT(key->dead && !key->exists);
-    enum rc rc = whole_change(key, true, true, err);
+    enum rc rc = whole_change(key, GUARD_EXPIRED, err);
     if (rc == RC_OK)
         rc = rows_remove(key, err);
     if (rc != RC_OK)
@@ -494,9 +450,9 @@ enum rc key_rename(struct key *from, struct key *to, struct err *err)
     if (rc == RC_OK)
         rc = to->dead ? key_bury(to, err) : key_remove(to, err);
     if (rc == RC_OK)
-        rc = whole_change(from, true, false, err);
+        rc = whole_change(from, GUARD_REMOVED, err);
     if (rc == RC_OK)
-        rc = whole_change(to, false, false, err);
+        rc = whole_change(to, GUARD_SET, err);
     if (rc == RC_OK)
         rc = name_remove(from, err);
     if (rc == RC_OK)
@@ -516,7 +472,7 @@ enum rc key_rename(struct key *from, struct key *to, struct err *err)
 
 /* ---- the sweep ---- */
 
-/* It has not landed yet: it stays, and is looked at again. */
+/* Its guard wants it to stay; it is looked at again. */
 static enum rc key_outlive(struct key *key, uint64_t row_ms, struct err *err)
 {
     struct bytes extra;
@@ -532,7 +488,7 @@ static enum rc key_outlive(struct key *key, uint64_t row_ms, struct err *err)
 enum rc key_sweep(const struct run *run, struct bytes name, uint64_t row_ms, struct err *err)
 {
     struct key key;
-    enum rc rc = key_find_any(run, name, KEY_ANY, LAND_NEED_TO_SWEEP, &key, err);
+    enum rc rc = key_find_any(run, name, KEY_ANY, KEY_NEED_TO_SWEEP, &key, err);
     if (rc != RC_OK)
         return rc;
     bool stale = key.saved_expire_ms != row_ms;

@@ -31,19 +31,28 @@ struct key {
     struct bytes name;
     bool exists;
     bool dead;  /* expired and not swept: not there for anybody, key_create() removes its remains */
-    bool whole; /* a hash with a rule: all its fields are here */
-    bool is_copy; /* a rule says that its deadline is the end of what is here, not of the key */
+    bool whole; /* a hash that may have fields elsewhere: all of them are here */
+    bool is_copy; /* its guard says that its deadline is the end of what is here, not of the key */
     const char *locked; /* why whatever would change it is refused; NULL: it is nobody's own */
-    const struct land_rule *rule; /* set by land_hooks.found(); NULL: it is nobody's but ours */
-    bool stored;                  /* there is a meta row */
-    uint64_t saved_expire_ms;     /* what the stored meta row says; 0: none, or no row */
-    struct meta meta;             /* if it exists, or is dead */
+    const struct key_guard *guard; /* that has taken it (guard.h); NULL: it is nobody's but ours */
+    void *claim;                   /* of that guard */
+    bool stored;                   /* there is a meta row */
+    uint64_t saved_expire_ms;      /* what the stored meta row says; 0: none, or no row */
+    struct meta meta;              /* if it exists, or is dead */
+};
+
+enum key_need {                    /* what somebody who looks for a key needs of it */
+                KEY_NEED_ALL,      /* all that there is, wherever it is */
+                KEY_NEED_TO_READ,  /* a part: it asks for what it misses */
+                KEY_NEED_TO_WRITE, /* the same, and what it writes replaces a key whose time is over
+                                    */
+                KEY_NEED_TO_SWEEP, /* nothing: it removes a key whose time is over */
 };
 
 enum { KEY_ANY = 0 };            /* whatever its type */
 enum { KEY_HASH_WHOLE = 1 };     /* a bit of the first byte of a hash's extra: key.whole */
 enum { KEY_DEADLINE_BYTES = 8 }; /* what an index row's suffix begins with */
-enum { KEY_OUTLIVE_MS = 5000 };  /* for so long a key whose time is over waits for its landing */
+enum { KEY_OUTLIVE_MS = 5000 };  /* for so long a key whose time is over stays for its guard */
 
 /* For reading: counts hits and misses. type: an enum type_tag (TYPE_STRING: chunked ones as well)
  * or KEY_ANY. RC_OK: see key.exists. RC_WRONGTYPE, RC_COLD, RC_INVALID for a name over the limit.
@@ -53,7 +62,7 @@ enum rc key_read(const struct run *run, struct bytes name, uint8_t type, struct 
 /* The same for a command that will change the key, or only asks about it (no hit, no miss). */
 enum rc key_write(const struct run *run, struct bytes name, uint8_t type, struct key *ret_key,
                   struct err *err) NODISCARD;
-/* The same two for who can do with a part of a landed hash: see land_hooks.found(). */
+/* The same two for who can do with a part of a hash whose guard may have more of it. */
 enum rc key_read_part(const struct run *run, struct bytes name, uint8_t type, struct key *ret_key,
                       struct err *err) NODISCARD;
 enum rc key_write_part(const struct run *run, struct bytes name, uint8_t type, struct key *ret_key,

@@ -7,6 +7,7 @@
 #include "base/codec.h"
 #include "base/mem.h"
 #include "types/build.h"
+#include "types/guard.h"
 #include "types/spaces.h"
 
 #include "base/banned.h"
@@ -32,9 +33,13 @@ void kv_done(struct kv *kv)
 {
     if (!kv)
         return;
-    for (size_t i = 0; i < kv->ns_count; i++)
+    for (size_t i = 0; i < kv->ns_count; i++) {
+        if (kv->ns[i])
+            mem_free(kv->ns[i]->guards);
         mem_free(kv->ns[i]);
+    }
     mem_free(kv->ns);
+    mem_free(kv->guards);
     for (size_t i = 0; i < kv->home_count; i++) {
         mem_free((void *)kv->home[i]->name.ptr);
         mem_free(kv->home[i]);
@@ -156,8 +161,11 @@ static struct ns *ns_at(struct kv *kv, uint32_t index)
         while (kv->ns_count <= index)
             kv->ns[kv->ns_count++] = NULL;
     }
-    if (!kv->ns[index])
+    if (!kv->ns[index]) {
         kv->ns[index] = mem_zalloc(sizeof(struct ns));
+        for (size_t i = 0; kv->guards && kv->guards[i]; i++)
+            ns_guard_add(kv->ns[index], kv->guards[i]);
+    }
     return kv->ns[index];
 }
 
@@ -167,9 +175,8 @@ static void ns_put(struct kv *kv, uint32_t index, const struct ns *home)
     const struct ns before = *ns;
     *ns = *home;
     ns->index = index;
-    ns->landed = before.landed;
-    ns->tile = before.tile;
-    ns->is_tile = before.is_tile;
+    ns->guards = before.guards;
+    ns->name_guard = before.name_guard;
     ns->open = true;
 }
 
@@ -227,15 +234,13 @@ int64_t ns_expire_count(const struct ns *ns)
 
 enum rc ns_flush_check(const struct run *run, struct err *err)
 {
-    const struct land_hooks *land = &run->kv->land;
-    return run_is_landed(run) ? land->flush(land->arg, run, false, err) : RC_OK;
+    return guards_end(run, GUARD_FLUSH, err);
 }
 
 enum rc ns_flush(const struct run *run, struct err *err)
 {
     struct ns *ns = run->ns;
     struct store *store = run->kv->store;
-    const struct land_hooks *land = &run->kv->land;
     const uint32_t prefixes[] = {ns->meta, ns->data, ns->expiry, ns->garbage};
     enum rc rc = ns_flush_check(run, err);
     for (size_t i = 0; rc == RC_OK && i < ARRAY_LEN(prefixes); i++)
@@ -246,5 +251,5 @@ enum rc ns_flush(const struct run *run, struct err *err)
         rc = store_counter_add(store, ns->expire_count, -ns_expire_count(ns), err);
     if (rc == RC_OK && ns->kv->hooks.flushed)
         ns->kv->hooks.flushed(ns->kv->hooks.arg, ns, false);
-    return rc == RC_OK && run_is_landed(run) ? land->flushed(land->arg, run, err) : rc;
+    return rc == RC_OK ? guards_flushed(run, err) : rc;
 }

@@ -3,8 +3,9 @@
  *
  * Whatever touches keys is a run (run.h).
  *
- * Who has to know about changed keys (WATCH, blocked clients, keyspace events, landing) is told
- * through hooks, inside the commit. The commit may still be taken back: a hook collects, and acts
+ * Who has to know about changed keys (WATCH, blocked clients, keyspace events) is told through
+ * hooks, inside the commit. Models that take part in finding and changing keys have guards on
+ * databases: guard.h. The commit may still be taken back: a hook collects, and acts
  * when its command has ended well. kv->listening says whether anybody wants to know at all.
  *
  * Ownership: the owner of a kv owns its namespaces through it; the store is borrowed for its life.
@@ -37,6 +38,7 @@ enum kv_event {
 
 struct build;
 struct expire;
+struct key_guard;
 struct ns;
 struct kv_hooks {
     /* Where the hooks below collect what runs tell; may be NULL. */
@@ -53,59 +55,15 @@ struct kv_hooks {
     void *arg;
 };
 
-/* Landing (landing/landing.h) takes part where keys of its rules are found and changed: found() is
- * asked in namespaces that have rules, the others for keys to which found() gave a rule. Everything
- * happens inside the commit. An error refuses the command; RC_COLD: a database has been asked, and
- * the command runs again when that has answered. */
-struct key;
-struct land_rule;
-enum land_need {                     /* what somebody who looks for a key needs of it */
-                 LAND_NEED_ALL,      /* all that there is, wherever it is */
-                 LAND_NEED_TO_READ,  /* a part: it asks for what it misses */
-                 LAND_NEED_TO_WRITE, /* the same, and what it writes replaces a key whose time is
-                                        over */
-                 LAND_NEED_TO_SWEEP, /* nothing: it removes a key whose time is over. RC_WAIT: not
-                                        yet */
-};
-
-struct land_hooks {
-    /* The key's meta row has been looked at. May bring a dead key back to life: what is not landed
-     * does not expire. Keys of its own get no rule but a lock. */
-    enum rc (*found)(void *arg, struct key *key, enum land_need need, struct err *err);
-    /* The field is not here. RC_NOT_FOUND: nor anywhere else. */
-    enum rc (*field_missing)(void *arg, const struct key *key, struct bytes field, struct err *err);
-    /* Before a field is set or removed. */
-    enum rc (*field_change)(void *arg, const struct key *key, struct bytes field, bool removed,
-                            struct err *err);
-    /* Before the key becomes something else as a whole, or goes. `expired`: its time was over. */
-    enum rc (*key_change)(void *arg, const struct key *key, bool removed, bool expired,
-                          struct err *err);
-    /* Before FLUSHDB; `swapped`: before SWAPDB and NAMESPACE DROP. */
-    enum rc (*flush)(void *arg, const struct run *run, bool swapped, struct err *err);
-    /* After FLUSHDB: puts back what is not the client's. */
-    enum rc (*flushed)(void *arg, const struct run *run, struct err *err);
-    void *arg;
-};
-
-/* Keys of a model (partition/) that clients may read and only the model may write: names that begin
- * with the prefix. They are found locked (struct key) by every run but the model's own, RUN_OWNER.
- * They are never landed, whatever pattern a rule has. */
-struct kv_own {
-    struct bytes prefix; /* empty: there are none */
-    const char *error;   /* what a client that writes one is told */
-};
-
 /* A database: what SELECT picks. It stays where it is for the life of the kv; SWAPDB and NAMESPACE
  * change which namespace is in it (names.h). */
 struct ns {
     struct kv *kv;
     uint32_t index; /* of SELECT */
     bool open;      /* a namespace is in it; otherwise nobody gets it from kv_ns() */
-    bool landed;    /* kv->land has rules here; belongs to the index */
-    /* A type of tiles is bound to the index (tile/tile.h); names for which is_tile() holds are no
-     * keys. NULL: none is. */
-    struct tile_type *tile;
-    bool (*is_tile)(struct bytes name);
+    /* The guards of the index, with NULL behind them; NULL: it has none. */
+    const struct key_guard **guards;
+    const struct key_guard *name_guard;   /* the one of them that has a name_check(); NULL: none */
     uint32_t meta, data, expiry, garbage; /* prefixes */
     uint32_t key_count;                   /* numbers of the store's counters */
     uint32_t expire_count;
@@ -136,8 +94,7 @@ struct kv {
     unsigned listening;  /* nonzero: hooks.changed is called; the hooks' owner sets it */
     unsigned miss_event; /* KV_EVENT_MISS when somebody listens for it, KV_EVENT_NEW alike */
     struct kv_hooks hooks;
-    struct land_hooks land;
-    struct kv_own own;
+    const struct key_guard **guards;         /* of every database, also of those to come */
     struct held held;                        /* the meta row of a run of commands on one key */
     struct dlist builds;                     /* objects that are being built; aside.h */
     uint64_t build_rows_min;                 /* from so many rows on; tests make it small */
@@ -156,18 +113,6 @@ struct kv {
     uint64_t string_bytes_max; /* no string grows beyond; at most STRING_BYTES_MAX */
     struct run_counts counts;  /* of all runs */
 };
-
-/* Whether keys of the database may have landing rules, for this run. */
-static inline bool run_is_landed(const struct run *run)
-{
-    return run->ns->landed && !(run->flags & RUN_UNGUARDED);
-}
-
-/* Whether the name is one of a model's keys. */
-static inline bool kv_owns(const struct kv *kv, struct bytes name)
-{
-    return kv->own.prefix.len > 0 && bytes_start_with(name, kv->own.prefix);
-}
 
 void kv_init(struct kv *kv, struct store *store, const struct clock *clock);
 void kv_done(struct kv *kv); /* and its namespaces */

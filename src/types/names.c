@@ -4,6 +4,8 @@
 
 #include <stdio.h>
 
+#include "types/guard.h"
+
 #include "base/banned.h"
 
 enum { START_NAME_BYTES = 16 };
@@ -116,12 +118,10 @@ enum rc names_register(struct kv *kv, struct bytes name, uint32_t index, struct 
     return rc;
 }
 
-/* Landing may refuse that the database becomes another one. */
 static enum rc swap_check(const struct run *run, struct ns *ns, struct err *err)
 {
-    const struct land_hooks *land = &run->kv->land;
     struct run part = run_with(run, ns, 0);
-    return run_is_landed(&part) ? land->flush(land->arg, &part, true, err) : RC_OK;
+    return guards_end(&part, GUARD_SWAP, err);
 }
 
 enum rc names_drop(const struct run *run, struct err *err)
@@ -129,7 +129,7 @@ enum rc names_drop(const struct run *run, struct err *err)
     struct ns *ns = run->ns;
     if (ns->index < KV_NS_START || is_start_name(ns->name))
         return err_set(err, RC_INVALID, "databases 0 to %d are always there", KV_NS_START - 1);
-    enum rc rc = swap_check(run, ns, err);
+    enum rc rc = guards_end(run, GUARD_DROP, err);
     if (rc == RC_OK)
         rc = ns_flush(run, err);
     if (rc == RC_OK)

@@ -27,11 +27,9 @@ struct kv;
 struct ns;
 
 enum run_flags {
-    RUN_QUIET = 1,     /* tells nobody of keys that change: what it puts was there before */
-    RUN_NO_LIFT = 2,   /* what is in a database behind the store stays there */
-    RUN_OWNER = 4,     /* a model's own: the model's keys are not locked */
-    RUN_UNGUARDED = 8, /* the database's guards are not asked */
-    RUN_PART = 16,     /* it was derived by run_with() */
+    RUN_QUIET = 1,   /* tells nobody of keys that change: what it puts was there before */
+    RUN_NO_LIFT = 2, /* what is in a database behind the store stays there */
+    RUN_PART = 4,    /* it was derived by run_with() */
 };
 
 struct run_counts {
@@ -44,6 +42,7 @@ struct run {
     uint64_t now_ms;     /* the time, from its begin to its end */
     struct arena *arena; /* freed when the next run begins */
     unsigned flags;
+    const void *model; /* whose run it is: guards of this model are not asked; NULL: nobody's */
     struct run_counts before; /* kv->counts, as they were at its begin */
     uint64_t since_ms; /* what it is a run of has been waiting for a guard since; 0: it has not */
     size_t told_from;  /* where what it tells begins, in kv->hooks.told */
@@ -63,6 +62,14 @@ static inline struct run run_with(const struct run *run, struct ns *ns, unsigned
     struct run part = *run;
     part.ns = ns;
     part.flags |= flags | RUN_PART;
+    return part;
+}
+
+/* The same run as a model's own, in a database. */
+static inline struct run run_as(const struct run *run, struct ns *ns, const void *model)
+{
+    struct run part = run_with(run, ns, 0);
+    part.model = model;
     return part;
 }
 

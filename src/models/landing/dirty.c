@@ -14,7 +14,7 @@
 enum { MARK_BYTES = 32 };
 static const char mark_update[] = "UPDATE:", mark_remove[] = "REMOVE:";
 
-void dirty_init(struct dirty *dirty)
+void dirty_init(struct dirty *dirty, const void *model)
 {
     static const char *const tail[DIRTY_PARTS] = {"", ":saving", ":error", ":lock"};
     for (unsigned n = 0; n < DIRTY_TABLES_MAX; n++)
@@ -22,6 +22,7 @@ void dirty_init(struct dirty *dirty)
             dirty->name_len[n][part] =
                 (uint8_t)snprintf(dirty->name[n][part], DIRTY_NAME_BYTES,
                                   "slug-persist:{dirtyKey:%u}%s", n, tail[part]);
+    dirty->model = model;
     dirty->lsn_high = 0;
     dirty->lsn_len = 0;
 }
@@ -30,7 +31,7 @@ struct dirty_table dirty_table(struct dirty *dirty, const struct run *run, struc
                                uint32_t number)
 {
     return (struct dirty_table){
-        .dirty = dirty, .run = run_with(run, ns, RUN_UNGUARDED), .number = number};
+        .dirty = dirty, .run = run_as(run, ns, dirty->model), .number = number};
 }
 
 struct bytes dirty_name(const struct dirty_table *table, enum dirty_part part)

@@ -7,7 +7,7 @@
  *   slug-persist:{dirtyKey:N}:lock      rule -> <owner token>:<Unix ms until which it holds>
  *
  * They stand in the database of their rules, which share them. Everything here happens inside the
- * caller's run, and past the hooks that keep clients from writing them.
+ * caller's run, and past the guard that keeps clients from writing them.
  *
  * Invariants:
  *   (1) A mark is removed only together with the version its remover has seen.
@@ -25,6 +25,7 @@ enum dirty_part { DIRTY_MARKED, DIRTY_SAVING, DIRTY_ERROR, DIRTY_LOCK };
 enum { DIRTY_PARTS = 4, DIRTY_TABLES_MAX = 64, DIRTY_NAME_BYTES = 40, DIRTY_REASON_BYTES = 256 };
 
 struct dirty {
+    const void *model; /* whose the tables are: landing */
     char name[DIRTY_TABLES_MAX][DIRTY_PARTS][DIRTY_NAME_BYTES];
     uint8_t name_len[DIRTY_TABLES_MAX][DIRTY_PARTS];
     /* All but the last digits of the LSN that was written last: the next ones begin alike. */
@@ -34,11 +35,11 @@ struct dirty {
 };
 struct dirty_table { /* one of them, of one database */
     struct dirty *dirty;
-    struct run run; /* RUN_UNGUARDED: landing's own hashes are not landed, nor refused to it */
+    struct run run; /* landing's: its own hashes are not landed, nor refused to it */
     uint32_t number;
 };
 
-void dirty_init(struct dirty *dirty);
+void dirty_init(struct dirty *dirty, const void *model);
 /* The table of the database ns, in this run. */
 struct dirty_table dirty_table(struct dirty *dirty, const struct run *run, struct ns *ns,
                                uint32_t number);

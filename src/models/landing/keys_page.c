@@ -35,8 +35,7 @@ static void name_add(void *arg, struct bytes name)
 {
     struct page_fill *fill = arg;
     struct keys_page *page = fill->page;
-    if (!rule_takes(fill->rule->spec, name, NULL) ||
-        landing__is_reserved(fill->rule->landing, name))
+    if (!rule_takes(fill->rule->spec, name, NULL) || landing__is_reserved(fill->rule->ns, name))
         return;
     if (page->count == page->cap) {
         page->cap = page->cap ? 2 * page->cap : PAGE_KEYS;

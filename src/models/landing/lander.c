@@ -355,7 +355,8 @@ static enum rc step_note(struct lander *lander, const struct run *run, struct er
 static void lander_run_begin(const struct lander *lander, struct run *run)
 {
     const struct land_rule *rule = lander->rule;
-    run_begin(run, rule->landing->kv, rule->ns, RUN_NO_LIFT | RUN_UNGUARDED);
+    run_begin(run, rule->landing->kv, rule->ns, RUN_NO_LIFT);
+    run->model = rule->landing;
 }
 
 static enum rc renew_run(struct task *task, struct store *store, struct err *err)

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/* landing.c - the hooks of landing: whose rule a key is, what a change marks, what is missing. */
+/* landing.c - the guard of landing: whose rule a key is, what a change marks, what is missing. */
 #include "models/landing/landing.h"
 
 #include <stdio.h>
@@ -27,7 +27,7 @@ uint64_t landing__future_lsn(const struct landing *landing)
 enum rc landing__key_find(const struct run *run, struct bytes name, struct key *ret_key,
                           struct err *err)
 {
-    ASSERT(run->flags & RUN_UNGUARDED);
+    ASSERT(run->model); /* landing's */
     enum rc rc = key_write(run, name, KEY_ANY, ret_key, err);
     /* What is dead and was not landed is alive: see dead_look(). */
     if (rc == RC_OK && ret_key->dead) {
@@ -62,7 +62,7 @@ enum rc landing__rows_walk(struct land_rows *rows, const struct key *key, land_r
 struct land_rule *landing_rule_of(const struct landing *landing, const struct ns *ns,
                                   struct bytes key)
 {
-    if (landing__is_reserved(landing, key))
+    if (landing__is_reserved(ns, key))
         return NULL;
     for (struct land_rule *rule = landing->rules; rule; rule = rule->next)
         if (rule->ns == ns && rule_takes(rule->spec, key, NULL))
@@ -105,13 +105,28 @@ struct dirty_table land_rule_table(const struct land_rule *rule, const struct ru
 }
 
 /* Database 0 holds the stored rules. */
-static void landed_update(struct landing *landing)
+static bool is_guarded(const struct landing *landing, const struct ns *ns)
 {
-    for (size_t i = 0; i < landing->kv->ns_count; i++)
-        if (landing->kv->ns[i])
-            landing->kv->ns[i]->landed = i == 0 && landing->rules;
-    for (struct land_rule *rule = landing->rules; rule; rule = rule->next)
-        rule->ns->landed = true;
+    for (const struct land_rule *rule = landing->rules; rule; rule = rule->next)
+        if (rule->ns == ns || ns->index == 0)
+            return true;
+    return false;
+}
+
+static void guards_update(struct landing *landing)
+{
+    for (size_t i = 0; i < landing->kv->ns_count; i++) {
+        struct ns *ns = landing->kv->ns[i];
+        if (!ns)
+            continue;
+        if (is_guarded(landing, ns)) {
+            ns_guard_add(ns, &landing->own_guard);
+            ns_guard_add(ns, &landing->guard);
+        } else {
+            ns_guard_remove(ns, &landing->own_guard);
+            ns_guard_remove(ns, &landing->guard);
+        }
+    }
 }
 
 enum rc landing__rule_check(const struct landing *landing, const struct rule_spec *spec,
@@ -200,7 +215,7 @@ void landing__rule_begin(struct land_rule *rule)
         last = &(*last)->next;
     *last = rule;
     lifts_forget_absence(landing); /* it was another database that did not have something */
-    landed_update(landing);
+    guards_update(landing);
     counter_start(landing);
     if (landing->settled)
         lander_start(rule->lander);
@@ -256,22 +271,22 @@ void landing_rule_delete(struct land_rule *rule)
     landing__rule_leave(rule);
     lifts_rule_gone(rule);
     verifies_rule_gone(rule);
-    landed_update(landing);
+    guards_update(landing);
     landing__waiters_wake(&landing->pass_waiters); /* some may have waited for this one */
 }
 
 /* ---- stored rules ---- */
 
-/* Where they are: no hook is asked. */
-static struct run rules_run(const struct run *run)
+/* In the database where they are. */
+static struct run rules_run(const struct landing *landing, const struct run *run)
 {
-    return run_with(run, kv_ns(run->kv, 0), RUN_UNGUARDED);
+    return run_as(run, kv_ns(run->kv, 0), landing);
 }
 
 static enum rc text_store(const struct land_rule *rule, const struct run *run, struct bytes text,
                           struct err *err)
 {
-    const struct run own = rules_run(run);
+    const struct run own = rules_run(rule->landing, run);
     const struct bytes pair[2] = {bytes_of(rule->spec->name, strlen(rule->spec->name)), text};
     return hash_set(&own, BYTES(LAND_RULES_KEY), pair, 1, NULL, err);
 }
@@ -301,7 +316,7 @@ enum rc landing__rule_restore(struct land_rule *rule, const struct run *run, str
 
 enum rc landing_rule_unstore(struct land_rule *rule, const struct run *run, struct err *err)
 {
-    const struct run own = rules_run(run);
+    const struct run own = rules_run(rule->landing, run);
     const struct bytes name = bytes_of(rule->spec->name, strlen(rule->spec->name));
     enum rc rc = hash_delete(&own, BYTES(LAND_RULES_KEY), &name, 1, NULL, err);
     return rc == RC_OK ? landing__sink_forget(rule, run, err) : rc;
@@ -377,7 +392,8 @@ static enum rc rules_load_run(struct task *task, struct store *store, struct err
     struct kv *kv = job->landing->kv;
     struct run run;
     (void)store;
-    run_begin(&run, kv, kv_ns(kv, 0), RUN_NO_LIFT | RUN_UNGUARDED);
+    run_begin(&run, kv, kv_ns(kv, 0), RUN_NO_LIFT);
+    run.model = job->landing;
     return run_end(&run, specs_read(job, &run, err));
 }
 
@@ -559,11 +575,11 @@ enum rc land_mark(struct land_rule *rule, const struct run *run, struct bytes ke
     return mark(rule, run, key, field, false, err);
 }
 
-/* ---- hooks ---- */
+/* ---- the guard ---- */
 
 static struct land_rule *rule_of(const struct key *key)
 {
-    return (struct land_rule *)key->rule;
+    return key->claim;
 }
 
 /* Whether the owner is marked: then what is here is all there is. `any`: or any of its fields. */
@@ -590,7 +606,7 @@ static enum rc owner_is_marked(const struct land_rule *rule, const struct key *k
  * or may be: there may be no other copy. Otherwise it is as if nothing were here. A client that
  * reads finds out by its lift. One that writes a part, and a job, do not ask: to them the copy is
  * alive. Who saves or copies the key takes the deadline along: it must not be one that is over. */
-static enum rc dead_look(struct land_rule *rule, struct key *key, enum land_need need,
+static enum rc dead_look(struct land_rule *rule, struct key *key, enum key_need need,
                          struct err *err)
 {
     bool marked;
@@ -600,10 +616,10 @@ static enum rc dead_look(struct land_rule *rule, struct key *key, enum land_need
     if (rc != RC_OK)
         return rc;
     if (!marked && !land_rule_is_missing(rule)) {
-        bool lifts = !(key->run->flags & RUN_NO_LIFT) && need != LAND_NEED_TO_WRITE;
+        bool lifts = !(key->run->flags & RUN_NO_LIFT) && need != KEY_NEED_TO_WRITE;
         if (lifts || presence_since_deadline(rule, key->run, key->meta.expire_ms))
             return RC_OK;
-        if (need == LAND_NEED_TO_SWEEP && presence_is_near(rule))
+        if (need == KEY_NEED_TO_SWEEP && presence_is_near(rule))
             return RC_WAIT;
     }
     key->dead = false;
@@ -614,27 +630,24 @@ static enum rc dead_look(struct land_rule *rule, struct key *key, enum land_need
 
 /* Landing's own keys can be read, but for the rules: their URLs may hold passwords, and LAND.RULE
  * LIST shows them without. */
-static enum rc own_found(struct key *key)
+static enum rc own_found(void *arg, struct key *key, enum key_need need, struct err *err)
 {
-    key->locked = "keys that begin with " LAND_OWN_PREFIX " are landing's own: they can be read";
+    (void)arg, (void)need, (void)err;
     if (bytes_eq(key->name, BYTES(LAND_RULES_KEY)))
         key->exists = key->dead = false;
     return RC_OK;
 }
 
-static enum rc hook_found(void *arg, struct key *key, enum land_need need, struct err *err)
+static enum rc land_found(void *arg, struct key *key, enum key_need need, struct err *err)
 {
     struct landing *landing = arg;
-    bool whole = need == LAND_NEED_ALL;
+    bool whole = need == KEY_NEED_ALL;
     struct land_rule *rule = landing->memo.rule;
-    if (!memo_has(&landing->memo, key->ns, key->name)) {
-        if (landing__is_own(key->name))
-            return own_found(key);
+    if (!memo_has(&landing->memo, key->ns, key->name))
         rule = landing_rule_of(landing, key->ns, key->name);
-    }
     if (!rule)
-        return RC_OK;
-    key->rule = rule;
+        return RC_NOT_FOUND;
+    key->claim = rule;
     key->is_copy = !rule->spec->expire_delete;
     enum rc rc = key->dead ? dead_look(rule, key, need, err) : RC_OK;
     key->whole = key->whole && key->exists; /* what is over is not complete: it is not here */
@@ -649,8 +662,7 @@ static enum rc hook_found(void *arg, struct key *key, enum land_need need, struc
     return rc == RC_OK && !marked ? lift_need(rule, key, NULL, err) : rc;
 }
 
-static enum rc hook_field_missing(void *arg, const struct key *key, struct bytes field,
-                                  struct err *err)
+static enum rc land_missing(void *arg, const struct key *key, struct bytes field, struct err *err)
 {
     struct landing *landing = arg;
     struct land_rule *rule = rule_of(key);
@@ -675,36 +687,29 @@ static enum rc hook_field_missing(void *arg, const struct key *key, struct bytes
     return rc == RC_OK ? RC_NOT_FOUND : rc;
 }
 
-static enum rc hook_field_change(void *arg, const struct key *key, struct bytes field, bool removed,
-                                 struct err *err)
-{
-    struct land_rule *rule = rule_of(key);
-    (void)arg;
-    enum rc rc = RC_INVALID;
-    if (field.len == 0) /* would be the owner's mark */
-        rc = err_set(err, rc, "a field of a landed key has a name");
-    else
-        rc = mark(rule, key->run, key->name, field, removed, err);
-    return rc == RC_INVALID && removed ? RC_OK : rc; /* it has never landed: it may go */
-}
-
-static enum rc hook_key_change(void *arg, const struct key *key, bool removed, bool expired,
-                               struct err *err)
+static enum rc land_change(void *arg, const struct key *key, const struct bytes *field,
+                           enum guard_change change, struct err *err)
 {
     struct landing *landing = arg;
     struct land_rule *rule = rule_of(key);
-    if (expired && !rule->spec->expire_delete) {
+    bool removed = change != GUARD_SET;
+    enum rc rc = RC_INVALID;
+    if (change == GUARD_EXPIRED && !rule->spec->expire_delete) {
         lifts_forget_absence(landing); /* SQL may have it: it was here */
         lift_stale(landing, key->ns, key->name);
         return RC_OK;
     }
-    enum rc rc = mark(rule, key->run, key->name, BYTES(""), removed, err);
+    if (field && field->len == 0) /* would be the owner's mark */
+        rc = err_set(err, rc, "a field of a landed key has a name");
+    else
+        rc = mark(rule, key->run, key->name, field ? *field : BYTES(""), removed, err);
     return rc == RC_INVALID && removed ? RC_OK : rc; /* it has never landed: it may go */
 }
 
-static enum rc hook_flush(void *arg, const struct run *run, bool swapped, struct err *err)
+static enum rc land_end(void *arg, const struct run *run, enum guard_end end, struct err *err)
 {
     struct landing *landing = arg;
+    bool swapped = end != GUARD_FLUSH;
     const struct ns *ns = run->ns;
     for (struct land_rule *rule = landing->rules; rule; rule = rule->next) {
         if (rule->ns != ns)
@@ -738,7 +743,7 @@ static enum rc hook_flush(void *arg, const struct run *run, bool swapped, struct
 }
 
 /* Rules, and what is known of their databases, are not part of what FLUSHDB removes. */
-static enum rc hook_flushed(void *arg, const struct run *run, struct err *err)
+static enum rc land_flushed(void *arg, const struct run *run, struct err *err)
 {
     struct landing *landing = arg;
     const struct ns *ns = run->ns;
@@ -908,7 +913,7 @@ struct landing *landing_new(const struct landing_options *options)
     landing->options.dir = landing->dir;
     landing->options.land_dir = landing->land_dir;
     landing->kv = options->kv;
-    dirty_init(&landing->dirty);
+    dirty_init(&landing->dirty, landing);
     buf_init(&landing->entry, STORE_SUFFIX_BYTES_MAX);
     buf_init(&landing->owner, STORE_SUFFIX_BYTES_MAX);
     buf_init(&landing->memo.key, KEY_BYTES_MAX);
@@ -917,13 +922,17 @@ struct landing *landing_new(const struct landing_options *options)
     for (size_t i = 0; i < sizeof landing->token; i++)
         landing->token[i] = (uint8_t)digits[landing->token[i] & 15];
     lifts_init(landing);
-    options->kv->land = (struct land_hooks){.found = hook_found,
-                                            .field_missing = hook_field_missing,
-                                            .field_change = hook_field_change,
-                                            .key_change = hook_key_change,
-                                            .flush = hook_flush,
-                                            .flushed = hook_flushed,
-                                            .arg = landing};
+    landing->own_guard = (struct key_guard){.model = landing,
+                                            .prefix = BYTES(LAND_OWN_PREFIX),
+                                            .locked = "keys that begin with " LAND_OWN_PREFIX
+                                                      " are landing's own: they can be read",
+                                            .found = own_found};
+    landing->guard = (struct key_guard){.model = landing,
+                                        .found = land_found,
+                                        .missing = land_missing,
+                                        .change = land_change,
+                                        .end = land_end,
+                                        .flushed = land_flushed};
     return landing;
 }
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /* landing.h - write-behind to SQL, and lift on a miss: docs/design/0003-landing.md.
  *
- * The server makes one struct landing; it gives its hooks to the kv. From then on every command
+ * The server makes one struct landing; databases with rules have its guard. So every command
  * that changes a key of a rule marks it in its own commit, and a command that misses something of
  * such a key ends with RC_COLD: after that the server calls landing_wait() for the task and lets it
  * wait for an event; it runs again when the lift has ended.

@@ -6,6 +6,7 @@
 #include "models/landing/address.h"
 #include "models/landing/landing.h"
 #include "models/landing/worker.h"
+#include "types/guard.h"
 
 enum {
     LAND_ABSENT_MS = 3000,           /* for so long absence is believed */
@@ -94,7 +95,9 @@ struct landing {
     struct land_rule *rules;
     struct land_rule *leaving; /* deleted, and not freed: a thread waits for its database */
     uint8_t token[LAND_TOKEN_BYTES];
-    struct buf entry, owner; /* scratch of the hooks */
+    struct key_guard own_guard; /* of landing's own keys; both are on databases with rules */
+    struct key_guard guard;     /* of all others */
+    struct buf entry, owner;    /* scratch of the guard */
     struct pair_known *pairs;
     struct owner_memo memo;
     /* lifts */
@@ -121,17 +124,17 @@ static inline bool landing__is_own(struct bytes key)
 {
     return bytes_start_with(key, BYTES(LAND_OWN_PREFIX));
 }
-static inline bool landing__is_reserved(const struct landing *landing, struct bytes key)
+static inline bool landing__is_reserved(const struct ns *ns, struct bytes key)
 {
-    return landing__is_own(key) || kv_owns(landing->kv, key);
+    return landing__is_own(key) || ns_owns(ns, key);
 }
 
-/* The run in the rule's database, where no hook is asked. */
+/* The run in the rule's database, as landing's own. */
 static inline struct run landing__rule_run(const struct land_rule *rule, const struct run *run)
 {
-    return run_with(run, rule->ns, RUN_UNGUARDED);
+    return run_as(run, rule->ns, rule->landing);
 }
-/* The key as it is here; the run is RUN_UNGUARDED. */
+/* The key as it is here; the run is landing's. */
 enum rc landing__key_find(const struct run *run, struct bytes name, struct key *ret_key,
                           struct err *err) NODISCARD;
 /* Some rows of a key in a commit. */

@@ -396,7 +396,8 @@ static enum rc lift_apply(struct lift *lift, const struct run *run, struct err *
 {
     struct landing *landing = lift->rule->landing;
     /* It is not a change of the key: nobody hears of it. */
-    const struct run quiet = run_with(run, lift->ns, RUN_QUIET | RUN_UNGUARDED);
+    struct run quiet = run_as(run, lift->ns, landing);
+    quiet.flags |= RUN_QUIET;
     size_t at = lift->applied;
     if (lift->rows.newest > store_last_lsn(run->kv->store)) { /* (4) */
         if (lift->rows.newest > landing->raise_lsn)

@@ -41,7 +41,7 @@ struct move {
 struct step {
     struct land_settle *settle;
     const struct land_rule *added; /* NULL at the start */
-    struct run run;                /* in the database, where no hook is asked */
+    struct run run;                /* landing's own, in the database */
     struct bytes entry[LAND_STEP_FIELDS];
     struct move move[LAND_STEP_FIELDS];
     size_t count;
@@ -238,7 +238,7 @@ static enum rc part_step(struct step *step, struct err *err)
 static enum rc ns_step(struct land_settle *settle, const struct run *run,
                        const struct land_rule *added, struct ns *ns, struct err *err)
 {
-    struct step step = {.settle = settle, .added = added, .run = run_with(run, ns, RUN_UNGUARDED)};
+    struct step step = {.settle = settle, .added = added, .run = run_as(run, ns, settle->landing)};
     enum rc rc = RC_OK;
     /* Not in every step: it is a lot of looking. In the last one again, for who adds the rule. */
     if (!settle->known || settle->table == DIRTY_TABLES_MAX)

@@ -627,7 +627,8 @@ static enum rc verify_run(struct task *task, struct store *store, struct err *er
     verify->working = false;
     if (verify->abandoned)
         return RC_OK;
-    run_begin(&run, rule->landing->kv, rule->ns, RUN_NO_LIFT | RUN_UNGUARDED);
+    run_begin(&run, rule->landing->kv, rule->ns, RUN_NO_LIFT);
+    run.model = rule->landing;
     return run_end(&run, step_do(verify, &run, err));
 }
 

@@ -137,7 +137,7 @@ enum rc job_open(struct part *part, const struct run *run, struct bytes name, en
 {
     struct key *meta;
     ret_job->part = part;
-    ret_job->run = run_with(run, run->ns, RUN_OWNER);
+    ret_job->run = run_as(run, run->ns, part);
     ret_job->name = name;
     ret_job->found = ret_job->changed = 0;
     ret_job->dropping = false;

@@ -27,10 +27,12 @@ struct part *part_new(const struct part_options *options)
     buf_init(&part->frame, PART_FRAME_BYTES_MAX);
     part_cache_init(&part->cache, part->limits.cache_bytes, part->limits.cache_ttl_ms);
     buf_init(&part->json, STORE_VALUE_BYTES_MAX);
-    part->kv->own = (struct kv_own){
+    part->guard = (struct key_guard){
+        .model = part,
         .prefix = BYTES(PART_PREFIX),
-        .error = "keys that begin with " PART_PREFIX
-                 " belong to partitions: they can be read, and only PART.* commands change them"};
+        .locked = "keys that begin with " PART_PREFIX
+                  " belong to partitions: they can be read, and only PART.* commands change them"};
+    kv_guard_add(part->kv, &part->guard);
     part->may_drop = true; /* from before the start */
     part->packer = packer_new(part);
     return part;
@@ -41,7 +43,7 @@ void part_free(struct part *part)
     if (!part)
         return;
     packer_free(part->packer);
-    part->kv->own = (struct kv_own){0};
+    kv_guard_remove(part->kv, &part->guard);
     part_cache_done(&part->cache);
     buf_done(&part->frame);
     buf_done(&part->json);

@@ -5,6 +5,7 @@
 #include "models/partition/batches.h"
 #include "models/partition/batch_cache.h"
 #include "models/partition/part.h"
+#include "types/guard.h"
 
 struct packer;
 struct part_census;
@@ -13,8 +14,9 @@ struct part {
     struct part_options options;
     struct part_limits limits;
     struct kv *kv;
-    struct buf json;  /* a record in construction */
-    struct buf frame; /* a frame in construction */
+    struct key_guard guard; /* of its keys, in every database */
+    struct buf json;        /* a record in construction */
+    struct buf frame;       /* a frame in construction */
     struct part_cache cache;
     struct packer *packer;
     bool may_drop;              /* a job may be being dropped: rows decide */

@@ -141,7 +141,7 @@ static enum rc name_note(void *arg, struct bytes field, struct bytes value, stru
 enum rc part_jobs(struct part *part, const struct run *run, part_name_fn *show, void *arg,
                   struct err *err)
 {
-    struct part_job all = {.part = part, .run = run_with(run, run->ns, RUN_OWNER)};
+    struct part_job all = {.part = part, .run = run_as(run, run->ns, part)};
     struct names_show names = {.arena = run->arena, .last = &names.first};
     enum rc rc = rows_each(&all, JOB_JOBS, name_note, &names, err);
     for (struct name_node *node = names.first; rc == RC_OK && node; node = node->next)

@@ -29,15 +29,6 @@ static enum rc prefixes_open(struct tiles *tiles, struct err *err)
     return rc;
 }
 
-static void databases_bind(struct tiles *tiles)
-{
-    for (size_t i = 0; i < tiles->type_count; i++) {
-        struct ns *ns = kv_ns(tiles->kv, tiles->type[i].db);
-        ns->tile = &tiles->type[i];
-        ns->is_tile = tiles->type[i].kind == TILE_TM ? tilekey_is_tm : tilekey_is;
-    }
-}
-
 static bool has_shards(const struct tiles *tiles)
 {
     for (size_t i = 0; i < tiles->type_count; i++)
@@ -98,7 +89,7 @@ enum rc tiles_open(const struct tiles_options *options, struct tiles **ret_tiles
         tiles_close(tiles);
         return rc;
     }
-    databases_bind(tiles);
+    tiles__guards_add(tiles);
     *ret_tiles = tiles;
     return RC_OK;
 }
@@ -107,13 +98,7 @@ void tiles_close(struct tiles *tiles)
 {
     if (!tiles)
         return;
-    for (size_t i = 0; i < tiles->type_count; i++) {
-        struct ns *ns = kv_ns(tiles->kv, tiles->type[i].db);
-        if (ns && ns->tile == &tiles->type[i]) {
-            ns->tile = NULL;
-            ns->is_tile = NULL;
-        }
-    }
+    tiles__guards_remove(tiles);
     workers_free(tiles->workers);
     persist_free(tiles->persist);
     cache_done(&tiles->cache);

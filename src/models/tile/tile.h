@@ -21,7 +21,7 @@
 #include "store/task.h"
 #include "models/tile/tilekey.h"
 #include "models/tile/value.h"
-#include "types/kv.h"
+#include "types/guard.h"
 
 struct tiles; /* defined in models/tile/tile_int.h */
 struct tile_type;
@@ -48,6 +48,8 @@ struct tiles_options { /* its texts are the caller's again when tiles_open() has
     uint64_t interval_ms;   /* tile-interval */
     uint64_t cache_bytes;   /* tile-cache */
     uint32_t open_shards;   /* tile-open-shards */
+    /* Plain commands in the database of a type, which is the model: key_guard.command(). */
+    enum rc (*command)(void *type, struct cmd_ctx *ctx);
     /* From any thread: tiles_turn() has something to do. */
     void (*wake)(void *arg);
     void *wake_arg;
@@ -86,6 +88,8 @@ enum rc tile_type_kinds_note(struct tile_type *type, struct err *err) NODISCARD;
 uint32_t tile_type_db(const struct tile_type *type);
 /* The type bound to this database, NULL if none is. */
 struct tile_type *tiles_type_of(const struct ns *ns);
+/* Whether plain commands in that database take the name for a tile's. */
+bool tile_is_name(const struct tile_type *type, struct bytes name);
 /* A key of this type as its text has it: "0123", for tm "0123:1732612345678". */
 enum rc tile_key_parse(const struct tile_type *type, struct bytes text, struct tilekey *ret_key,
                        struct err *err) NODISCARD;

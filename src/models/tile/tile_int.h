@@ -56,6 +56,7 @@ struct tile_type {
     bool kinds;              /* its tasks may have kinds */
     enum tile_kind kind;
     uint32_t db;
+    struct key_guard guard; /* on that database */
 };
 
 struct persist;
@@ -132,6 +133,10 @@ enum rc tile__binding_put(struct tile_type *type, uint8_t complete, struct err *
 /* RC_CORRUPT, with the name of the tile. Setting it again repairs it. */
 enum rc tile__damaged(const struct tile_type *type, struct tilekey key, const char *why,
                       struct err *err);
+
+/* tile_guard.c */
+void tiles__guards_add(struct tiles *tiles); /* on the databases of their types */
+void tiles__guards_remove(struct tiles *tiles);
 
 /* mark.c */
 size_t tile__mark_put(const struct tile_mark *mark, uint8_t to[TILE_MARK_BYTES_MAX]);

@@ -471,7 +471,7 @@ static enum rc dirs_store(struct tiles *tiles, struct err *err)
 /* ---- binding ---- */
 
 struct hidden { /* the ordinary key that a binding would hide */
-    bool (*is_tile)(struct bytes name);
+    const struct tile_type *type;
     char name[TILEKEY_TEXT_BYTES];
     size_t len;
 };
@@ -479,7 +479,7 @@ struct hidden { /* the ordinary key that a binding would hide */
 static void hidden_note(void *arg, struct bytes name)
 {
     struct hidden *hidden = arg;
-    if (hidden->len > 0 || !hidden->is_tile(name))
+    if (hidden->len > 0 || !tile_is_name(hidden->type, name))
         return;
     hidden->len = name.len;
     memcpy(hidden->name, name.ptr, name.len); /* a tilekey is no longer */
@@ -489,7 +489,7 @@ static void hidden_note(void *arg, struct bytes name)
 static enum rc keys_check(const struct tile_type *type, const struct run *run, struct err *err)
 {
     struct run one = run_with(run, kv_ns(run->kv, type->db), 0);
-    struct hidden hidden = {.is_tile = type->kind == TILE_TM ? tilekey_is_tm : tilekey_is};
+    struct hidden hidden = {.type = type};
     if (type->bound || ns_key_count(one.ns) == 0)
         return RC_OK;
     enum rc rc = scan_keys_all(&one, BYTES("[0-3]*"), hidden_note, &hidden, err);
@@ -643,11 +643,6 @@ bool tile_type_is_bare(const struct tile_type *type)
 uint32_t tile_type_db(const struct tile_type *type)
 {
     return type->db;
-}
-
-struct tile_type *tiles_type_of(const struct ns *ns)
-{
-    return ns->tile;
 }
 
 enum rc tile_key_parse(const struct tile_type *type, struct bytes text, struct tilekey *ret_key,

@@ -249,8 +249,6 @@ enum rc cmd_swapdb(struct cmd_ctx *ctx)
     struct ns *other_ns = other >= 0 ? kv_ns(ctx->run->kv, (uint64_t)other) : NULL;
     if (!one_ns || !other_ns)
         return cmd_error(ctx, "DB index is out of range");
-    if (one_ns != other_ns && (one_ns->tile || other_ns->tile)) /* keys would become hidden */
-        return cmd_error(ctx, "the database of a tile type cannot be swapped");
     rc = server__waiters_look(ctx->server, ctx->run, one_ns, other_ns, ctx->err);
     if (rc == RC_OK)
         rc = names_swap(ctx->run, one_ns, other_ns, ctx->err);

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /* cmd_key_expire.c - deadlines of keys. */
 #include "server/cmd.h"
+#include "types/guard.h"
 
 #include "base/banned.h"
 
@@ -67,12 +68,12 @@ static bool flags_allow(unsigned flags, uint64_t old_ms, int64_t new_ms)
     return !(flags & EXPIRE_LT && has && new_ms >= (int64_t)old_ms);
 }
 
-/* A deadline that is over removes the key at once; of a landed key it ends the local copy, which is
- * the sweep's business. */
+/* A deadline that is over removes the key at once; a guard that hears of changes hears of this end
+ * from the sweep: it may be that of a local copy only. */
 static enum rc deadline_set(struct cmd_ctx *ctx, struct key *key, int64_t time_ms)
 {
     bool over = time_ms <= (int64_t)ctx->run->now_ms;
-    if (over && key->rule) {
+    if (over && key_is_heard(key)) {
         over = false;
         time_ms = (int64_t)ctx->run->now_ms + 1;
     }

@@ -29,7 +29,7 @@ static void name_add(void *arg, struct bytes name)
     list->count++;
 }
 
-static enum rc scan_parse(struct cmd_ctx *ctx, struct scan_keys *ret_scan)
+enum rc cmd_scan_parse(struct cmd_ctx *ctx, struct scan_keys *ret_scan)
 {
     *ret_scan = (struct scan_keys){.count = SCAN_COUNT};
     if (!scan_cursor_parse(ctx->argv[1], &ret_scan->cursor))
@@ -59,48 +59,39 @@ static enum rc scan_parse(struct cmd_ctx *ctx, struct scan_keys *ret_scan)
     return RC_OK;
 }
 
-enum rc cmd_scan_reply(struct cmd_ctx *ctx, uint64_t cursor, const struct resp_out *names,
-                       size_t count)
+void cmd_scan_reply(struct cmd_ctx *ctx, uint64_t cursor, const struct resp_out *names,
+                    size_t count)
 {
     char text[NUMBER_INT_BYTES];
     resp_add_array(ctx->reply, 2);
     resp_add_bulk(ctx->reply, bytes_of(text, number_int_text(text, (int64_t)cursor)));
     resp_add_array(ctx->reply, count);
     resp_add_out(ctx->reply, names);
-    return RC_OK;
 }
 
-/* The cursor stands before the keys, and is known behind them: they are written first. Behind the
- * keys of a database come its tiles. */
-static enum rc scan_reply(struct cmd_ctx *ctx, const struct scan_keys *scan, struct resp_out *names)
+enum rc cmd_scan_keys(struct cmd_ctx *ctx, const struct scan_keys *scan, struct resp_out *names,
+                      uint64_t *ret_cursor, size_t *ret_count)
 {
     struct name_list list = {.reply = names};
-    struct bytes position;
-    uint64_t cursor;
-    if (ctx->run->ns->tile && scan->cursor != 0) {
-        enum rc rc = scan_cursor_find(ctx->run->kv, scan->cursor, &position, ctx->err);
-        if (rc != RC_OK)
-            return rc;
-        if (position.len > 0 && position.ptr[0] == CMD_SCAN_TILES)
-            return cmd_tile_scan(ctx, scan, bytes_from(position, 1), names);
-    }
-    enum rc rc = scan_keys(ctx->run, scan, name_add, &list, &cursor, ctx->err);
-    if (rc == RC_OK && cursor == 0 && ctx->run->ns->tile) {
-        uint8_t tiles = CMD_SCAN_TILES;
-        cursor = scan_cursor_keep(ctx->run->kv, bytes_of(&tiles, 1));
-    }
-    return rc == RC_OK ? cmd_scan_reply(ctx, cursor, names, list.count) : rc;
+    enum rc rc = scan_keys(ctx->run, scan, name_add, &list, ret_cursor, ctx->err);
+    *ret_count = list.count;
+    return rc;
 }
 
+/* The cursor stands before the keys, and is known behind them: they are written first. */
 enum rc cmd_scan(struct cmd_ctx *ctx)
 {
     struct scan_keys scan;
     struct resp_out names;
-    enum rc rc = scan_parse(ctx, &scan);
+    uint64_t cursor;
+    size_t count;
+    enum rc rc = cmd_scan_parse(ctx, &scan);
     if (rc != RC_OK)
         return rc;
     resp_out_init(&names, ctx->reply->buf.bytes_max);
-    rc = scan_reply(ctx, &scan, &names);
+    rc = cmd_scan_keys(ctx, &scan, &names, &cursor, &count);
+    if (rc == RC_OK)
+        cmd_scan_reply(ctx, cursor, &names, count);
     resp_out_done(&names);
     return rc;
 }

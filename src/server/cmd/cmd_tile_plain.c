@@ -4,7 +4,7 @@
  *
  * SET, GET, MGET, MSET, DEL, UNLINK, EXISTS, TOUCH and TYPE take both, also mixed. They carry the
  * headered value; for sets of metadata and bare types, which have no header, the data. Other
- * commands on tilekeys are refused where the key is looked for (types/key.c). */
+ * commands on tilekeys are refused where the key is looked for (models/tile/tile_guard.c). */
 #include "server/cmd/cmd_tile.h"
 #include "types/string.h"
 
@@ -17,9 +17,10 @@ struct name { /* an argument: a tile of this database, or a key */
 
 static struct name name_of(const struct cmd_ctx *ctx, struct bytes text)
 {
-    struct name name = {.is_tile = ctx->run->ns->is_tile(text)};
+    const struct tile_type *type = tiles_type_of(ctx->run->ns);
+    struct name name = {.is_tile = tile_is_name(type, text)};
     if (name.is_tile) {
-        enum rc rc = tile_key_parse(ctx->run->ns->tile, text, &name.key, NULL);
+        enum rc rc = tile_key_parse(type, text, &name.key, NULL);
         ASSERT(rc == RC_OK);
     }
     return name;
@@ -28,7 +29,7 @@ static struct name name_of(const struct cmd_ctx *ctx, struct bytes text)
 /* What a plain GET answers. RC_NOT_FOUND. */
 static enum rc tile_read(struct cmd_ctx *ctx, struct tilekey key, struct bytes *ret_value)
 {
-    struct tile_type *type = ctx->run->ns->tile;
+    struct tile_type *type = tiles_type_of(ctx->run->ns);
     struct tile_found found;
     struct tile_meta_found meta;
     enum rc rc;
@@ -44,7 +45,7 @@ static enum rc tile_read(struct cmd_ctx *ctx, struct tilekey key, struct bytes *
 
 static enum rc tile_write(struct cmd_ctx *ctx, struct tilekey key, struct bytes row)
 {
-    struct tile_type *type = ctx->run->ns->tile;
+    struct tile_type *type = tiles_type_of(ctx->run->ns);
     struct tile_value value;
     bool changed;
     if (tile_type_kind(type) == TILE_META)
@@ -59,7 +60,7 @@ static enum rc tile_write(struct cmd_ctx *ctx, struct tilekey key, struct bytes 
 
 static enum rc tile_remove(struct cmd_ctx *ctx, struct tilekey key, bool *ret_existed)
 {
-    struct tile_type *type = ctx->run->ns->tile;
+    struct tile_type *type = tiles_type_of(ctx->run->ns);
     if (tile_type_kind(type) == TILE_META)
         return tile_meta_del(ctx->server->tiles, type, key.packed, ret_existed, ctx->err);
     return tile_del(ctx->server->tiles, type, key, ret_existed, ctx->err);
@@ -219,35 +220,34 @@ static enum rc plain_type(struct cmd_ctx *ctx)
 
 /* ---- which of them ---- */
 
+enum { ONE_KEY = 0 };
+
 static const struct plain {
     enum rc (*run)(struct cmd_ctx *ctx);
     enum rc (*tile)(struct cmd_ctx *ctx); /* one of its keys, at least, is a tile */
-    size_t key_step;
+    size_t key_step;                      /* ONE_KEY: argument 1 is all */
 } plains[] = {
-    {cmd_get, plain_get, 1},   {cmd_set, plain_set, 2}, {cmd_mget, plain_mget, 1},
-    {cmd_mset, plain_mset, 2}, {cmd_del, plain_del, 1}, {cmd_exists, plain_exists, 1},
-    {cmd_type, plain_type, 1},
+    {cmd_get, plain_get, ONE_KEY}, {cmd_set, plain_set, ONE_KEY}, {cmd_type, plain_type, ONE_KEY},
+    {cmd_mget, plain_mget, 1},     {cmd_del, plain_del, 1},       {cmd_exists, plain_exists, 1},
+    {cmd_mset, plain_mset, 2},
 };
 
 static bool names_tile(const struct cmd_ctx *ctx, const struct plain *plain)
 {
-    if (plain->run == cmd_set || plain->run == cmd_get || plain->run == cmd_type)
-        return ctx->run->ns->is_tile(ctx->argv[1]);
-    for (size_t i = 1; i < ctx->argc; i += plain->key_step)
-        if (ctx->run->ns->is_tile(ctx->argv[i]))
+    size_t step = plain->key_step == ONE_KEY ? ctx->argc : plain->key_step;
+    for (size_t i = 1; i < ctx->argc; i += step)
+        if (name_of(ctx, ctx->argv[i]).is_tile)
             return true;
     return false;
 }
 
-static enum rc tile_run(struct cmd_ctx *ctx)
+enum rc cmd_tile_plain(void *type, struct cmd_ctx *ctx)
 {
+    (void)type; /* that of the run's database */
+    if (ctx->cmd->run == cmd_scan)
+        return cmd_tile_scan(ctx);
     for (size_t i = 0; i < ARRAY_LEN(plains); i++)
         if (plains[i].run == ctx->cmd->run && names_tile(ctx, &plains[i]))
             return plains[i].tile(ctx);
     return ctx->cmd->run(ctx);
-}
-
-enum rc server__cmd_run(struct cmd_ctx *ctx)
-{
-    return LIKELY(!ctx->run->ns->tile) ? ctx->cmd->run(ctx) : tile_run(ctx);
 }

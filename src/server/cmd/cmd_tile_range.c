@@ -406,11 +406,13 @@ enum rc cmd_tile_missing(struct cmd_ctx *ctx)
 
 /* ---- SCAN ---- */
 
-static uint64_t cursor_after(struct cmd_ctx *ctx, struct tilekey key)
+/* What a cursor among tiles stands for begins with this; the last key follows, as it is stored. */
+enum { CURSOR_TILES = 't' };
+
+static uint64_t cursor_after(struct cmd_ctx *ctx, const struct tile_type *type, struct tilekey key)
 {
-    uint8_t position[1 + TILEKEY_TM_BYTES] = {CMD_SCAN_TILES};
-    bool tm = tile_type_kind(ctx->run->ns->tile) == TILE_TM;
-    size_t len = tilekey_put(key, tm, position + 1);
+    uint8_t position[1 + TILEKEY_TM_BYTES] = {CURSOR_TILES};
+    size_t len = tilekey_put(key, tile_type_kind(type) == TILE_TM, position + 1);
     return scan_cursor_keep(ctx->run->kv, bytes_of(position, 1 + len));
 }
 
@@ -423,10 +425,11 @@ static bool scan_takes(const struct scan_keys *scan, struct bytes name)
     return !scan->has_pattern || glob_match(scan->pattern, name, false);
 }
 
-enum rc cmd_tile_scan(struct cmd_ctx *ctx, const struct scan_keys *scan, struct bytes after,
-                      struct resp_out *names)
+/* A page of tiles behind this key (empty: from the first). */
+static enum rc tiles_page(struct cmd_ctx *ctx, const struct scan_keys *scan, struct bytes after,
+                          struct resp_out *names, uint64_t *ret_cursor, size_t *ret_count)
 {
-    struct tile_type *type = ctx->run->ns->tile;
+    struct tile_type *type = tiles_type_of(ctx->run->ns);
     struct tile_scan_options options = {
         .type = type,
         .level_to = TILE_LEVEL_MAX,
@@ -435,7 +438,7 @@ enum rc cmd_tile_scan(struct cmd_ctx *ctx, const struct scan_keys *scan, struct 
         .has_after = after.len > 0,
         .count_max = scan->count < RANGE_COUNT_MAX ? (uint32_t)scan->count : RANGE_COUNT_MAX};
     struct tile_scan *tiles;
-    size_t count, taken = 0;
+    size_t count;
     bool more;
     if (ctx->in_exec)
         return cmd_error(ctx, "SCAN of tiles is not allowed inside a transaction");
@@ -445,13 +448,51 @@ enum rc cmd_tile_scan(struct cmd_ctx *ctx, const struct scan_keys *scan, struct 
     if (rc != RC_OK)
         return rc;
     const struct tile_scan_row *row = tile_scan_rows(tiles, &count, &more);
+    *ret_count = 0;
     for (size_t i = 0; i < count; i++) {
         char text[TILEKEY_TEXT_BYTES];
         struct bytes name = bytes_of(text, tile_key_print(type, row[i].key, text));
         if (!scan_takes(scan, name))
             continue;
         resp_add_bulk(names, name);
-        taken++;
+        ++*ret_count;
     }
-    return cmd_scan_reply(ctx, more ? cursor_after(ctx, row[count - 1].key) : 0, names, taken);
+    *ret_cursor = more ? cursor_after(ctx, type, row[count - 1].key) : 0;
+    return RC_OK;
+}
+
+/* Behind the keys of a database come its tiles. */
+static enum rc any_page(struct cmd_ctx *ctx, const struct scan_keys *scan, struct resp_out *names,
+                        uint64_t *ret_cursor, size_t *ret_count)
+{
+    static const uint8_t first = CURSOR_TILES;
+    struct bytes position;
+    if (scan->cursor != 0) {
+        enum rc rc = scan_cursor_find(ctx->run->kv, scan->cursor, &position, ctx->err);
+        if (rc != RC_OK)
+            return rc;
+        if (position.len > 0 && position.ptr[0] == CURSOR_TILES)
+            return tiles_page(ctx, scan, bytes_from(position, 1), names, ret_cursor, ret_count);
+    }
+    enum rc rc = cmd_scan_keys(ctx, scan, names, ret_cursor, ret_count);
+    if (rc == RC_OK && *ret_cursor == 0)
+        *ret_cursor = scan_cursor_keep(ctx->run->kv, bytes_of(&first, 1));
+    return rc;
+}
+
+enum rc cmd_tile_scan(struct cmd_ctx *ctx)
+{
+    struct scan_keys scan;
+    struct resp_out names;
+    uint64_t cursor;
+    size_t count;
+    enum rc rc = cmd_scan_parse(ctx, &scan);
+    if (rc != RC_OK)
+        return rc;
+    resp_out_init(&names, ctx->reply->buf.bytes_max);
+    rc = any_page(ctx, &scan, &names, &cursor, &count);
+    if (rc == RC_OK)
+        cmd_scan_reply(ctx, cursor, &names, count);
+    resp_out_done(&names);
+    return rc;
 }

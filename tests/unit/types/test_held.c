@@ -10,6 +10,7 @@
 #include "support/kv_keys.h"
 #include "support/kv_run.h"
 #include "test.h"
+#include "types/guard.h"
 #include "types/hash.h"
 #include "types/list.h"
 #include "types/set.h"
@@ -422,27 +423,53 @@ TEST(a_new_deadline_is_written_at_once)
     kv_fix_done(&fix);
 }
 
-static enum rc found_nothing(void *arg, struct key *key, enum land_need need, struct err *err)
+static enum rc take(void *model, struct key *key, enum key_need need, struct err *err)
 {
-    (void)arg;
-    (void)key;
-    (void)need;
-    (void)err;
+    (void)model, (void)key, (void)need, (void)err;
     return RC_OK;
 }
 
-TEST(keys_of_a_database_with_rules_are_written_at_once)
+TEST(keys_with_a_guard_are_written_at_once)
 {
     struct kv_fix fix;
+    int model;
+    struct key_guard guard = {.model = &model, .found = take};
     begin(&fix);
-    fix.kv.land.found = found_nothing;
-    fix.ns->landed = true;
+    ns_guard_add(fix.ns, &guard);
     push(&fix, MORE, "k", "b");
     ASSERT_FALSE(fix.kv.held.row.is);
     ASSERT_EQ(stored_count(&fix, "k"), 2);
     kv_run_end(&fix);
-    fix.ns->landed = false;
+    ns_guard_remove(fix.ns, &guard);
     list_expect_always(&fix, "k", "a b");
+    kv_fix_done(&fix);
+}
+
+/* What a guard adds to the commit of a command: two hashes. */
+static enum rc mark_two(void *model, const struct key *key, const struct bytes *field,
+                        enum guard_change change, struct err *err)
+{
+    const struct run own = run_as(key->run, key->ns, model);
+    const struct bytes pair[2] = {*field, BYTES("set")};
+    (void)change;
+    enum rc rc = hash_set(&own, BYTES("marks"), pair, 1, NULL, err);
+    return rc == RC_OK ? hash_set(&own, BYTES("more marks"), pair, 1, NULL, err) : rc;
+}
+
+TEST(what_a_guard_writes_beside_a_held_key_is_written_at_once)
+{
+    struct kv_fix fix;
+    int model;
+    struct key_guard guard = {.model = &model, .found = take, .change = mark_two};
+    begin(&fix);
+    ns_guard_add(fix.ns, &guard);
+    words(&fix, MORE, run_hset, "h", "a");
+    words(&fix, MORE, run_hset, "h", "b");
+    words(&fix, MORE, run_hset, "h", "c");
+    ASSERT_FALSE(fix.kv.held.row.is);
+    ASSERT_EQ(stored_count(&fix, "marks"), 3);
+    ASSERT_EQ(stored_count(&fix, "more marks"), 3);
+    kv_run_end(&fix);
     kv_fix_done(&fix);
 }
 

@@ -146,48 +146,6 @@ TEST(a_quiet_run_tells_nobody)
     kv_fix_done(&fix);
 }
 
-TEST(only_the_owner_writes_the_keys_of_a_model)
-{
-    struct kv_fix fix;
-    kv_fix_init(&fix);
-    fix.kv.own = (struct kv_own){.prefix = BYTES("own:"), .error = "a key of the model"};
-    begin(&fix, 0);
-    ASSERT_RC(put(&fix, &fix.run, BYTES("own:a")), RC_INVALID);
-    ASSERT_STR(fix.err.text, "a key of the model");
-    struct run owner = run_with(&fix.run, fix.ns, RUN_OWNER);
-    ASSERT_RC(put(&fix, &owner, BYTES("own:a")), RC_OK);
-    ASSERT_RC(put(&fix, &fix.run, BYTES("own:b")), RC_INVALID);
-    ASSERT_TRUE(has(&fix, &fix.run, BYTES("own:a"))); /* everybody reads them */
-    ASSERT_RC(put(&fix, &fix.run, BYTES("others")), RC_OK);
-    end(&fix, RC_OK);
-    kv_fix_done(&fix);
-}
-
-static enum rc guard_found(void *arg, struct key *key, enum land_need need, struct err *err)
-{
-    (void)key, (void)need, (void)err;
-    ++*(int *)arg;
-    return RC_OK;
-}
-
-TEST(an_unguarded_run_asks_no_guard)
-{
-    struct kv_fix fix;
-    kv_fix_init(&fix);
-    int asked = 0;
-    fix.kv.land = (struct land_hooks){.found = guard_found, .arg = &asked};
-    fix.ns->landed = true;
-    begin(&fix, 0);
-    struct run unguarded = run_with(&fix.run, fix.ns, RUN_UNGUARDED);
-    ASSERT_FALSE(has(&fix, &unguarded, BYTES("a")));
-    ASSERT_RC(put(&fix, &unguarded, BYTES("a")), RC_OK);
-    ASSERT_EQ(asked, 0);
-    ASSERT_TRUE(has(&fix, &fix.run, BYTES("a")));
-    ASSERT_EQ(asked, 1);
-    end(&fix, RC_OK);
-    kv_fix_done(&fix);
-}
-
 /* ---- counting ---- */
 
 /* Reads a key that is there and one that is not, buries a third, and ends so. */

@@ -22,7 +22,7 @@ struct call {
 static void call_init(struct call *call)
 {
     *call = (struct call){.entry = BYTES("a&b&c&d&f"), .token = BYTES("me")};
-    dirty_init(&call->dirty);
+    dirty_init(&call->dirty, call);
 }
 
 static struct dirty_table table_of(struct kv_fix *fix, struct call *call)

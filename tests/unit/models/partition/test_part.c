@@ -206,7 +206,7 @@ static enum rc run_edit(struct kv_fix *kv, void *arg)
     struct edit *edit = arg;
     struct key key;
     struct bytes value;
-    struct run own = run_with(&kv->run, kv->ns, RUN_OWNER);
+    struct run own = run_as(&kv->run, kv->ns, ((struct fix *)kv)->part);
     enum rc rc =
         key_write(&own, bytes_of(edit->key, strlen(edit->key)), TYPE_STRING, &key, &kv->err);
     if (rc == RC_OK)
@@ -363,7 +363,7 @@ static enum rc run_row(struct kv_fix *kv, void *arg)
     const struct row *row = arg;
     const struct bytes pair[2] = {bytes_of(row->field, strlen(row->field)),
                                   bytes_of(row->value, strlen(row->value))};
-    struct run own = run_with(&kv->run, kv->ns, RUN_OWNER);
+    struct run own = run_as(&kv->run, kv->ns, ((struct fix *)kv)->part);
     return hash_set(&own, bytes_of(row->key, strlen(row->key)), pair, 1, NULL, &kv->err);
 }
 
