@@ -77,8 +77,8 @@ static void call_prefetch(struct server *server, const struct call *call)
     if (!one)
         found = cmd_keys(cmd, call->argv, call->argc, key, PREFETCH_CALL_KEYS_MAX);
     for (size_t i = 0; i < found && i < PREFETCH_CALL_KEYS_MAX; i++)
-        store_ahead_add(server->store, &server->ahead,
-                        (struct store_group){call->conn->ns->meta, call->argv[key[i]]});
+        store_prefetch_add(server->store, &server->prefetch,
+                           (struct store_group){call->conn->ns->meta, call->argv[key[i]]});
 }
 
 /* False: there is no room in this batch. */
@@ -168,7 +168,7 @@ static void queue_first(struct server *server, struct conn *conn)
 
 static void batch_fill(struct server *server)
 {
-    server->call_count = server->call_next = server->arg_count = server->ahead.count = 0;
+    server->call_count = server->call_next = server->arg_count = server->prefetch.count = 0;
     while (server->call_count < server->batch_max && server->queued_first) {
         struct conn *conn = server->queued_first;
         if (conn->batch_calls > 0)
@@ -289,8 +289,8 @@ static void batch_prefetch_paths(struct server *server)
 static void batch_prefetch(struct server *server)
 {
     unsigned flags = 0;
-    if (server->ahead.count > 1)
-        store_ahead_bring(server->store, &server->ahead);
+    if (server->prefetch.count > 1)
+        store_prefetch_bring(server->store, &server->prefetch);
     if (server->call_count < 2)
         return;
     for (size_t i = 0; i < server->call_count; i++)

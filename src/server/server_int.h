@@ -262,7 +262,7 @@ struct server {
     size_t batch_max; /* of the next one: 1 .. BATCH_CALLS_MAX */
     struct bytes *arg;
     size_t arg_count, arg_cap;
-    struct store_ahead ahead; /* keys of the batch */
+    struct store_prefetch_list prefetch; /* keys of the batch */
     uint64_t turn;
     struct turn_call *turn_call;
     size_t turn_call_count;

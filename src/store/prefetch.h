@@ -12,20 +12,19 @@
 
 #include "store/store.h"
 
-/* Groups (SPACE_WHOLE: rows) that will be needed in a moment are brought into the processor's cache
- * all at once, where reads would meet its misses one after the other. store_ahead_add() asks for a
- * group's place in the table, store_ahead_bring() for the groups themselves, and empties the list:
- * work between the two hides the first wait. Who asks for the first rows in this order does not
- * search them. Pays from two keys on. Changes no row and no figure, answers nothing; at any time.
- */
-enum { STORE_AHEAD_MAX = 128 };
-struct store_ahead {
+/* A prefetch list: groups (SPACE_WHOLE: rows) that will be needed in a moment. store_prefetch_add()
+ * asks for a group's place in the table, store_prefetch_bring() for the groups themselves, and
+ * empties the list: work between the two hides the first wait. Rows that are then read in the order
+ * of the list are not searched. Pays from two keys on. */
+enum { STORE_PREFETCH_MAX = 128 };
+struct store_prefetch_list {
     size_t count; /* 0 at first; what there is no room for is left out */
-    uint32_t prefix[STORE_AHEAD_MAX];
-    uint64_t hash[STORE_AHEAD_MAX];
+    uint32_t prefix[STORE_PREFETCH_MAX];
+    uint64_t hash[STORE_PREFETCH_MAX];
 };
-void store_ahead_add(struct store *store, struct store_ahead *ahead, struct store_group group);
-void store_ahead_bring(struct store *store, struct store_ahead *ahead);
+void store_prefetch_add(struct store *store, struct store_prefetch_list *list,
+                        struct store_group group);
+void store_prefetch_bring(struct store *store, struct store_prefetch_list *list);
 /* Both, of groups that are known already. */
 void store_prefetch(struct store *store, const struct store_group *group, size_t count);
 /* The same for single rows of groups. */

@@ -299,14 +299,14 @@ struct hot_row *hot_row_find(const struct hot *hot, uint32_t slot, struct bytes 
     return table_find(&hot->table, hash, &wanted, NULL);
 }
 
-/* The row, if it is one of the next `looks` that are likely to be asked for. */
-static inline struct hot_row *row_ahead(struct hot *hot, uint32_t slot, struct bytes key,
-                                        uint32_t looks)
+/* The row, if it is one of the next `looks` of the prefetch list. */
+static inline struct hot_row *row_prefetched(struct hot *hot, uint32_t slot, struct bytes key,
+                                             uint32_t looks)
 {
-    for (uint32_t i = hot->ahead_next; i < hot->ahead_count && looks > 0; i++, looks--) {
-        struct hot_row *row = hot->ahead[i];
+    for (uint32_t i = hot->prefetched_next; i < hot->prefetched_count && looks > 0; i++, looks--) {
+        struct hot_row *row = hot->prefetched[i];
         if (hot_head_slot(&row->head) == slot && bytes_eq(hot_row_key(row), key)) {
-            hot->ahead_next = i + 1;
+            hot->prefetched_next = i + 1;
             return row;
         }
     }
@@ -315,11 +315,11 @@ static inline struct hot_row *row_ahead(struct hot *hot, uint32_t slot, struct b
 
 struct hot_row *hot_row_get(struct hot *hot, uint32_t slot, struct bytes key)
 {
-    struct hot_row *row = row_ahead(hot, slot, key, 1);
+    struct hot_row *row = row_prefetched(hot, slot, key, 1);
     if (!row)
         row = hot_row_seen(hot, slot, key);
     if (!row)
-        row = row_ahead(hot, slot, key, HOT_AHEAD_LOOKS);
+        row = row_prefetched(hot, slot, key, HOT_PREFETCHED_LOOKS);
     if (!row)
         row = hot_row_find(hot, slot, key, hot_hash(hot, slot, key));
     if (row && hot->seen_row[0] != row && hot->seen_row[1] != row) {
@@ -372,9 +372,9 @@ struct hot_row *hot_row_swap(struct hot *hot, struct hot_row *row, uint64_t hash
         for (size_t i = 0; i < HOT_SEEN; i++)
             if (hot->seen_row[i] == old)
                 hot->seen_row[i] = row;
-        for (uint32_t i = hot->ahead_next; i < hot->ahead_count; i++)
-            if (hot->ahead[i] == old)
-                hot->ahead[i] = row;
+        for (uint32_t i = hot->prefetched_next; i < hot->prefetched_count; i++)
+            if (hot->prefetched[i] == old)
+                hot->prefetched[i] = row;
         return old;
     }
     table_insert(&hot->table, hash, row);
@@ -396,7 +396,7 @@ static void entry_unhang(struct hot *hot, struct hot_head *head, uint64_t hash)
         if ((void *)hot->seen_group[i] == head)
             hot->seen_group[i] = NULL;
     }
-    hot->ahead_count = 0;
+    hot->prefetched_count = 0;
     struct hot_slot *slot = &hot->slot[wanted.slot];
     slot->entry_count--;
     if (slot->dead) {

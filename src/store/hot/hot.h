@@ -79,7 +79,7 @@ struct hot_pin {
     struct bytes low, high; /* borrowed from a load */
 };
 
-enum { HOT_SEEN = 2, HOT_AHEAD_MAX = 32, HOT_AHEAD_LOOKS = 3 };
+enum { HOT_SEEN = 2, HOT_PREFETCHED_MAX = 32, HOT_PREFETCHED_LOOKS = 3 };
 
 struct hot {
     struct table table;
@@ -95,10 +95,11 @@ struct hot {
     struct hot_row *seen_row[HOT_SEEN];
     struct hot_group *seen_group[HOT_SEEN];
     uint8_t seen_row_next, seen_group_next; /* the older ones */
-    /* Likely to be asked for next, in this order, and still in the table: then nobody searches it.
-     * Only their hashes were looked at: one may be another row, or a group. */
-    struct hot_row *ahead[HOT_AHEAD_MAX];
-    uint32_t ahead_next, ahead_count;
+    /* Rows of the last prefetch list that are still in the table, in the order in which they will
+     * be asked for: then nobody searches it. Only hashes were looked at: one may be another row, or
+     * a group. */
+    struct hot_row *prefetched[HOT_PREFETCHED_MAX];
+    uint32_t prefetched_next, prefetched_count;
     uint64_t dead_count;    /* entries of dead slots */
     struct tree *dead_tree; /* of dropped groups: freed in small steps */
     size_t dead_tree_count, dead_tree_cap;

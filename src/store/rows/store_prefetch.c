@@ -35,18 +35,19 @@ static void root_prefetch(const struct hot *hot, const struct hot_head *head)
         lines_prefetch(tree->root, BLOCK_LINES);
 }
 
-void store_ahead_add(struct store *store, struct store_ahead *ahead, struct store_group group)
+void store_prefetch_add(struct store *store, struct store_prefetch_list *list,
+                        struct store_group group)
 {
     const struct hot *hot = &store->hot;
     ASSERT(group.prefix < hot->prefix_count);
-    if (ahead->count == STORE_AHEAD_MAX)
+    if (list->count == STORE_PREFETCH_MAX)
         return;
     if (group.key.len > STORE_GROUP_KEY_BYTES_MAX)
         return; /* there is no such key */
     uint64_t hash = hot_hash(hot, hot->prefix[group.prefix].slot, group.key);
     table_prefetch(&hot->table, hash);
-    ahead->hash[ahead->count] = hash;
-    ahead->prefix[ahead->count++] = group.prefix;
+    list->hash[list->count] = hash;
+    list->prefix[list->count++] = group.prefix;
 }
 
 /* Entries in the overflow of their bucket come one step later than the others. */
@@ -70,29 +71,29 @@ static void step_bring(struct hot *hot, const uint32_t *prefix, const uint64_t *
             continue;
         if (!hot_slot_whole(hot, hot->prefix[prefix[i]].slot))
             root_prefetch(hot, head[i]);
-        else if (hot->ahead_count < HOT_AHEAD_MAX)
-            hot->ahead[hot->ahead_count++] = (struct hot_row *)head[i];
+        else if (hot->prefetched_count < HOT_PREFETCHED_MAX)
+            hot->prefetched[hot->prefetched_count++] = (struct hot_row *)head[i];
     }
 }
 
-void store_ahead_bring(struct store *store, struct store_ahead *ahead)
+void store_prefetch_bring(struct store *store, struct store_prefetch_list *list)
 {
     struct hot *hot = &store->hot;
-    hot->ahead_next = hot->ahead_count = 0;
-    for (size_t at = 0; at < ahead->count; at += STEP_KEYS)
-        step_bring(hot, ahead->prefix + at, ahead->hash + at,
-                   ahead->count - at < STEP_KEYS ? ahead->count - at : STEP_KEYS);
-    ahead->count = 0;
+    hot->prefetched_next = hot->prefetched_count = 0;
+    for (size_t at = 0; at < list->count; at += STEP_KEYS)
+        step_bring(hot, list->prefix + at, list->hash + at,
+                   list->count - at < STEP_KEYS ? list->count - at : STEP_KEYS);
+    list->count = 0;
 }
 
 void store_prefetch(struct store *store, const struct store_group *group, size_t count)
 {
-    struct store_ahead ahead;
+    struct store_prefetch_list list;
     for (size_t at = 0; at < count;) {
-        ahead.count = 0;
-        for (; at < count && ahead.count < STORE_AHEAD_MAX; at++)
-            store_ahead_add(store, &ahead, group[at]);
-        store_ahead_bring(store, &ahead);
+        list.count = 0;
+        for (; at < count && list.count < STORE_PREFETCH_MAX; at++)
+            store_prefetch_add(store, &list, group[at]);
+        store_prefetch_bring(store, &list);
     }
 }
 
@@ -226,9 +227,9 @@ bool store_peek(struct store *store, struct store_group group, struct bytes *ret
     struct hot *hot = &store->hot;
     if (group.key.len > STORE_GROUP_KEY_BYTES_MAX)
         return false;
-    uint32_t next = hot->ahead_next; /* who asks comes again */
+    uint32_t next = hot->prefetched_next; /* who asks comes again */
     const struct hot_row *row = hot_row_get(hot, hot->prefix[group.prefix].slot, group.key);
-    hot->ahead_next = next;
+    hot->prefetched_next = next;
     if (!row || row->value_bits & HOT_ROW_TOMB)
         return false;
     *ret_packed = hot_row_value(row);

@@ -122,9 +122,9 @@ static struct hot_row *row_get(struct fix *fix, const char *key)
 /* As a prefetch of these keys, one letter each, leaves it. */
 static void rows_ahead(struct fix *fix, const char *keys)
 {
-    fix->hot.ahead_next = fix->hot.ahead_count = 0;
+    fix->hot.prefetched_next = fix->hot.prefetched_count = 0;
     for (; *keys; keys++)
-        fix->hot.ahead[fix->hot.ahead_count++] = row_find(fix, bytes_of(keys, 1));
+        fix->hot.prefetched[fix->hot.prefetched_count++] = row_find(fix, bytes_of(keys, 1));
 }
 
 TEST(rows_that_are_expected_are_found_in_their_order_and_others_all_the_same)
