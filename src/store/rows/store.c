@@ -245,22 +245,22 @@ static void sought_name(struct store *store, struct hot_group *group, struct byt
     }
 }
 
-/* By the way that was remembered for this row, if there is one that is still good. */
-static bool way_seek(struct store *store, const struct hot_group *group, struct bytes suffix,
-                     struct tree_pos *pos)
+/* Seeks by the path hint of this row, if there is one that is still good. */
+static bool path_hint_seek(struct store *store, const struct hot_group *group, struct bytes suffix,
+                           struct tree_pos *pos)
 {
-    uint32_t end = store->ways.next + STORE_WAY_LOOKS;
-    if (store->ways.shape != store->shape_count)
+    uint32_t end = store->path_hints.next + STORE_PATH_HINT_LOOKS;
+    if (store->path_hints.shape != store->shape_count)
         return false;
-    for (uint32_t i = store->ways.next; i < store->ways.count && i < end; i++) {
-        const struct store_way *way = &store->ways.way[i];
-        if (way->group != group || way->suffix_len != suffix.len ||
-            !bytes_eq(bytes_of(way->suffix, suffix.len), suffix))
+    for (uint32_t i = store->path_hints.next; i < store->path_hints.count && i < end; i++) {
+        const struct store_path_hint *hint = &store->path_hints.hint[i];
+        if (hint->group != group || hint->suffix_len != suffix.len ||
+            !bytes_eq(bytes_of(hint->suffix, suffix.len), suffix))
             continue;
-        store->ways.next = i + 1;
+        store->path_hints.next = i + 1;
         if (!group->tree.root)
             return false;
-        tree_seek_path(&group->tree, suffix, way->path, way->known, way->hint, pos);
+        tree_seek_path(&group->tree, suffix, hint->path, hint->known, hint->slot, pos);
         return true;
     }
     return false;
@@ -273,7 +273,7 @@ static struct tree_pos *row_seek(struct store *store, struct hot_group *group, s
     bool good = store->sought.group == group && store->sought.change == store->change_count;
     const struct block *before = good ? pos->block : NULL;
     if (!before || !store->sought.near || !tree_seek_near(&group->tree, suffix, pos)) {
-        if (!way_seek(store, group, suffix, pos))
+        if (!path_hint_seek(store, group, suffix, pos))
             tree_seek(&group->tree, suffix, pos);
         store->sought.near = before && before == pos->block;
     }

@@ -87,20 +87,20 @@ struct store_want_row {
 
 enum {
     STORE_SOUGHT_BYTES = 64,
-    STORE_WAYS_MAX = 32,
-    STORE_WAY_LEVELS = 5,
-    STORE_WAY_BYTES = 36, /* of a suffix */
-    STORE_WAY_LOOKS = 4,  /* ways that are passed over */
+    STORE_PATH_HINTS_MAX = 32,
+    STORE_PATH_HINT_LEVELS = 5,
+    STORE_PATH_HINT_BYTES = 36, /* of a suffix */
+    STORE_PATH_HINT_LOOKS = 4,  /* hints that are passed over */
     STORE_WALK_KEPT_BYTES = 1024,
 };
 
-/* How to come to a row that is about to be read or changed: tree_seek_path(). */
-struct store_way {
-    const struct hot_group *group; /* NULL: there is none, or the way cannot be kept */
-    uint16_t known, hint;
+/* The path to a row that is about to be read or changed: tree_seek_path(). */
+struct store_path_hint {
+    const struct hot_group *group; /* NULL: there is none, or the path cannot be kept */
+    uint16_t known, slot; /* of the block's suffixes, and where in its directory to look first */
     uint8_t suffix_len;
-    uint8_t suffix[STORE_WAY_BYTES];
-    struct tree_step path[STORE_WAY_LEVELS];
+    uint8_t suffix[STORE_PATH_HINT_BYTES];
+    struct tree_step path[STORE_PATH_HINT_LEVELS];
 };
 
 struct store {
@@ -146,7 +146,7 @@ struct store {
     } saved;
     uint32_t commit_ordinal;
     uint64_t change_count; /* of the trees: walks look at it */
-    uint64_t shape_count;  /* of their inner nodes: ways look at it */
+    uint64_t shape_count;  /* of their inner nodes: path hints look at it */
     /* Where the last read or change of a row in a tree was. A change of the same row need not
      * search, and the next row is often in the same block: lists, queues. */
     struct {
@@ -163,12 +163,12 @@ struct store {
     struct {
         uint64_t shape; /* they are good while the store's shape count is this */
         uint32_t count, next;
-        struct store_way way[STORE_WAYS_MAX];
-    } ways;
+        struct store_path_hint hint[STORE_PATH_HINTS_MAX];
+    } path_hints;
     struct { /* where the last walk began */
         const struct tree *tree;
         uint64_t shape; /* as above */
-        struct store_way way;
+        struct store_path_hint hint;
     } walked;
     struct buf walk_at; /* of the last walk that ended: the next one's */
 

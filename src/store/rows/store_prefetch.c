@@ -100,30 +100,30 @@ void store_prefetch(struct store *store, const struct store_group *group, size_t
 /* ---- rows of groups ---- */
 
 /* One level of all trees after the other; the misses of a level overlap. `at` ends at the blocks.
- * What is known of the way is noted. */
-static void rows_descend(const struct store_row *row, struct store_way *way, size_t count,
+ * What is known of each path is noted. */
+static void rows_descend(const struct store_row *row, struct store_path_hint *hint, size_t count,
                          const void **at)
 {
     size_t known[STEP_KEYS];
     bool more = true;
     for (size_t i = 0; i < count; i++) {
-        at[i] = way[i].group ? way[i].group->tree.root : NULL;
+        at[i] = hint[i].group ? hint[i].group->tree.root : NULL;
         known[i] = 0;
     }
     for (uint8_t level = 0; more; level++) {
         more = false;
         for (size_t i = 0; i < count; i++) {
-            if (!at[i] || level >= way[i].group->tree.height)
+            if (!at[i] || level >= hint[i].group->tree.height)
                 continue;
             struct inner *node = (struct inner *)(uintptr_t)at[i];
             uint16_t index = inner_find(node, row[i].suffix, &known[i]);
             at[i] = node->child[index];
-            if (level + 1 < way[i].group->tree.height)
+            if (level + 1 < hint[i].group->tree.height)
                 inner_prefetch(at[i]);
             else
                 __builtin_prefetch(at[i]); /* it says how long the directory is */
-            if (level < STORE_WAY_LEVELS)
-                way[i].path[level] = (struct tree_step){node, index};
+            if (level < STORE_PATH_HINT_LEVELS)
+                hint[i].path[level] = (struct tree_step){node, index};
             more = true;
         }
     }
@@ -131,18 +131,18 @@ static void rows_descend(const struct store_row *row, struct store_way *way, siz
         if (at[i])
             block_prefetch_slots(at[i]);
     for (size_t i = 0; i < count; i++) {
-        way[i].known = (uint16_t)known[i];
+        hint[i].known = (uint16_t)known[i];
         if (at[i])
-            way[i].hint = block_prefetch_entry(at[i], row[i].suffix);
+            hint[i].slot = block_prefetch_entry(at[i], row[i].suffix);
     }
     for (size_t i = 0; i < count; i++)
         if (at[i])
-            block_prefetch_out(at[i], row[i].suffix, way[i].hint);
+            block_prefetch_out(at[i], row[i].suffix, hint[i].slot);
 }
 
 /* The groups of a step's rows; the roots of their trees are asked for. */
 static void groups_find(const struct hot *hot, const struct store_row *row, size_t count,
-                        struct store_way *way)
+                        struct store_path_hint *hint)
 {
     uint64_t hash[STEP_KEYS];
     for (size_t i = 0; i < count; i++) {
@@ -154,49 +154,50 @@ static void groups_find(const struct hot *hot, const struct store_row *row, size
     }
     for (size_t i = 0; i < count; i++) {
         if (i > 0 && row[i].group.key.ptr == row[i - 1].group.key.ptr) {
-            way[i].group = way[i - 1].group;
+            hint[i].group = hint[i - 1].group;
             continue;
         }
-        way[i].group =
+        hint[i].group =
             hot_group_find(hot, hot->prefix[row[i].group.prefix].slot, row[i].group.key, hash[i]);
-        if (way[i].group)
-            root_prefetch(hot, &way[i].group->head);
+        if (hint[i].group)
+            root_prefetch(hot, &hint[i].group->head);
     }
 }
 
-/* Names the ways of a step; those that cannot be kept lead nowhere. */
-static void ways_name(const struct store_row *row, struct store_way *way, size_t count)
+/* Names the path hints of a step; those that cannot be kept lead nowhere. */
+static void path_hints_name(const struct store_row *row, struct store_path_hint *hint, size_t count)
 {
     for (size_t i = 0; i < count; i++) {
         struct bytes suffix = row[i].suffix;
-        if (!way[i].group)
+        if (!hint[i].group)
             continue;
-        if (suffix.len > STORE_WAY_BYTES || way[i].group->tree.height > STORE_WAY_LEVELS) {
-            way[i].group = NULL;
+        if (suffix.len > STORE_PATH_HINT_BYTES ||
+            hint[i].group->tree.height > STORE_PATH_HINT_LEVELS) {
+            hint[i].group = NULL;
             continue;
         }
-        way[i].suffix_len = (uint8_t)suffix.len;
+        hint[i].suffix_len = (uint8_t)suffix.len;
         if (suffix.len)
-            memcpy(way[i].suffix, suffix.ptr, suffix.len);
+            memcpy(hint[i].suffix, suffix.ptr, suffix.len);
     }
 }
 
 void store_prefetch_rows(struct store *store, const struct store_row *row, size_t count)
 {
     const void *block[STEP_KEYS];
-    struct store_way further[STEP_KEYS];
-    store->ways.count = store->ways.next = 0;
-    store->ways.shape = store->shape_count;
+    struct store_path_hint further[STEP_KEYS];
+    store->path_hints.count = store->path_hints.next = 0;
+    store->path_hints.shape = store->shape_count;
     for (size_t at = 0; at < count; at += STEP_KEYS, row += STEP_KEYS) {
         size_t step = count - at < STEP_KEYS ? count - at : STEP_KEYS;
-        bool kept = at + step <= STORE_WAYS_MAX;
-        struct store_way *way = kept ? store->ways.way + at : further;
-        groups_find(&store->hot, row, step, way);
-        rows_descend(row, way, step, block);
+        bool kept = at + step <= STORE_PATH_HINTS_MAX;
+        struct store_path_hint *hint = kept ? store->path_hints.hint + at : further;
+        groups_find(&store->hot, row, step, hint);
+        rows_descend(row, hint, step, block);
         if (!kept)
             continue;
-        ways_name(row, way, step);
-        store->ways.count += (uint32_t)step;
+        path_hints_name(row, hint, step);
+        store->path_hints.count += (uint32_t)step;
     }
 }
 
@@ -204,15 +205,15 @@ void store_peek_rows(struct store *store, const struct store_row *row, size_t co
                      struct bytes *ret_packed)
 {
     const void *block[STEP_KEYS];
-    struct store_way way[STEP_KEYS];
+    struct store_path_hint hint[STEP_KEYS];
     for (size_t at = 0; at < count; at += STEP_KEYS, row += STEP_KEYS, ret_packed += STEP_KEYS) {
         size_t step = count - at < STEP_KEYS ? count - at : STEP_KEYS;
-        groups_find(&store->hot, row, step, way);
-        rows_descend(row, way, step, block);
+        groups_find(&store->hot, row, step, hint);
+        rows_descend(row, hint, step, block);
         for (size_t i = 0; i < step; i++) {
             bool exact = false;
-            uint16_t index = block[i] ? block_find_hint(block[i], row[i].suffix, way[i].known,
-                                                        way[i].hint, &exact)
+            uint16_t index = block[i] ? block_find_hint(block[i], row[i].suffix, hint[i].known,
+                                                        hint[i].slot, &exact)
                                       : 0;
             struct entry entry = {0};
             if (exact)

@@ -74,27 +74,27 @@ static enum rc walk_cold(struct store_walk *walk, struct err *err)
     return rc;
 }
 
-/* To where the walk begins, or begins again. Pops begin where the last one did: they go its way. */
+/* Goes to where the walk begins, or begins again. Pops begin where the last one did. */
 static void walk_place(struct store_walk *walk, const struct tree *tree, struct tree_pos *pos)
 {
     struct store *store = walk->store;
-    struct store_way *way = &store->walked.way;
+    struct store_path_hint *hint = &store->walked.hint;
     struct bytes at = buf_bytes(&walk->at);
     if (store->walked.tree == tree && store->walked.shape == store->shape_count && tree->root &&
-        bytes_eq(bytes_of(way->suffix, way->suffix_len), at)) {
-        tree_seek_path(tree, at, way->path, 0, way->hint, pos);
+        bytes_eq(bytes_of(hint->suffix, hint->suffix_len), at)) {
+        tree_seek_path(tree, at, hint->path, 0, hint->slot, pos);
         return;
     }
     tree_seek(tree, at, pos);
-    if (!walk->inclusive || at.len > STORE_WAY_BYTES || tree->height > STORE_WAY_LEVELS)
+    if (!walk->inclusive || at.len > STORE_PATH_HINT_BYTES || tree->height > STORE_PATH_HINT_LEVELS)
         return;
     store->walked.tree = tree;
     store->walked.shape = store->shape_count;
-    way->hint = pos->index;
-    way->suffix_len = (uint8_t)at.len;
+    hint->slot = pos->index;
+    hint->suffix_len = (uint8_t)at.len;
     if (at.len)
-        memcpy(way->suffix, at.ptr, at.len);
-    memcpy(way->path, pos->path, tree->height * sizeof way->path[0]);
+        memcpy(hint->suffix, at.ptr, at.len);
+    memcpy(hint->path, pos->path, tree->height * sizeof hint->path[0]);
 }
 
 /* One entry forward. RC_OK: the position holds an entry that is connected to where the walk stood.

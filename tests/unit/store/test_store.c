@@ -740,106 +740,107 @@ TEST(suffixes_next_to_a_place_are_peeked_at_from_both_sides)
 }
 
 /* A group of some hundred rows in blocks that split and merge, and what is in it. */
-enum { WAY_ROWS = 600, WAY_AHEAD = 24 };
+enum { PATH_ROWS = 600, PATH_PREFETCHED = 24 };
 
-struct ways {
-    char suffix[WAY_ROWS][12];
-    uint8_t len[WAY_ROWS]; /* of the value; 0: there is no row */
+struct paths {
+    char suffix[PATH_ROWS][12];
+    uint8_t len[PATH_ROWS]; /* of the value; 0: there is no row */
     struct rand rand;
 };
 
-static void ways_step(struct fix *fix, struct ways *ways, size_t i)
+static void paths_step(struct fix *fix, struct paths *paths, size_t i)
 {
     static const uint8_t zeros[256];
     struct store_group group = data(fix, "g");
-    struct bytes suffix = text(ways->suffix[i]), value;
-    uint8_t len = (uint8_t)(1 + rand_below(&ways->rand, 255));
+    struct bytes suffix = text(paths->suffix[i]), value;
+    uint8_t len = (uint8_t)(1 + rand_below(&paths->rand, 255));
     bool is_new;
-    switch (rand_below(&ways->rand, 4)) {
+    switch (rand_below(&paths->rand, 4)) {
     case 0:
         ASSERT_RC(store_delete(fix->store, group, suffix, &fix->err),
-                  ways->len[i] ? RC_OK : RC_NOT_FOUND);
-        ways->len[i] = 0;
+                  paths->len[i] ? RC_OK : RC_NOT_FOUND);
+        paths->len[i] = 0;
         break;
     case 1:
         ASSERT_RC(store_get(fix->store, group, suffix, &value, &fix->err),
-                  ways->len[i] ? RC_OK : RC_NOT_FOUND);
-        ASSERT_TRUE(!ways->len[i] || value.len == ways->len[i]);
+                  paths->len[i] ? RC_OK : RC_NOT_FOUND);
+        ASSERT_TRUE(!paths->len[i] || value.len == paths->len[i]);
         break;
     default:
         ASSERT_RC(
             store_put_tell(fix->store, group, suffix, bytes_of(zeros, len), &is_new, &fix->err),
             RC_OK);
-        ASSERT_EQ(is_new, ways->len[i] == 0);
-        ways->len[i] = len;
+        ASSERT_EQ(is_new, paths->len[i] == 0);
+        paths->len[i] = len;
     }
 }
 
 /* Takes the first row at or behind a place, or the last one before it, as pops do. */
-static void ways_pop(struct fix *fix, struct ways *ways, const char *from, bool reverse)
+static void paths_pop(struct fix *fix, struct paths *paths, const char *from, bool reverse)
 {
     CLEANUP(store_walk_done) struct store_walk walk;
     struct bytes suffix, value;
-    size_t best = WAY_ROWS;
-    for (size_t i = 0; i < WAY_ROWS; i++) {
-        int order = strcmp(ways->suffix[i], from);
-        if (ways->len[i] == 0 || (reverse ? order > 0 : order < 0))
+    size_t best = PATH_ROWS;
+    for (size_t i = 0; i < PATH_ROWS; i++) {
+        int order = strcmp(paths->suffix[i], from);
+        if (paths->len[i] == 0 || (reverse ? order > 0 : order < 0))
             continue;
-        if (best == WAY_ROWS || (strcmp(ways->suffix[i], ways->suffix[best]) < 0) != reverse)
+        if (best == PATH_ROWS || (strcmp(paths->suffix[i], paths->suffix[best]) < 0) != reverse)
             best = i;
     }
     store_walk_init(&walk, fix->store, data(fix, "g"), reverse);
     ASSERT_RC(store_walk_seek(&walk, text(from), &fix->err), RC_OK);
     ASSERT_RC(store_walk_next(&walk, &suffix, &value, &fix->err),
-              best < WAY_ROWS ? RC_OK : RC_NOT_FOUND);
-    if (best == WAY_ROWS)
+              best < PATH_ROWS ? RC_OK : RC_NOT_FOUND);
+    if (best == PATH_ROWS)
         return;
-    ASSERT_BYTES(suffix, text(ways->suffix[best]));
-    ASSERT_EQ(value.len, ways->len[best]);
-    ASSERT_RC(store_delete(fix->store, data(fix, "g"), text(ways->suffix[best]), &fix->err), RC_OK);
-    ways->len[best] = 0;
+    ASSERT_BYTES(suffix, text(paths->suffix[best]));
+    ASSERT_EQ(value.len, paths->len[best]);
+    ASSERT_RC(store_delete(fix->store, data(fix, "g"), text(paths->suffix[best]), &fix->err),
+              RC_OK);
+    paths->len[best] = 0;
 }
 
 /* Rows that are prefetched, and others between them, which move blocks and split and merge them. */
-static void ways_round(struct fix *fix, struct ways *ways, size_t round)
+static void paths_round(struct fix *fix, struct paths *paths, size_t round)
 {
-    struct store_row row[WAY_AHEAD];
-    size_t ahead[WAY_AHEAD];
-    size_t near = rand_below(&ways->rand, WAY_ROWS);
-    for (size_t i = 0; i < WAY_AHEAD; i++) {
-        ahead[i] = (near + rand_below(&ways->rand, round % 2 ? WAY_ROWS : 40)) % WAY_ROWS;
-        row[i] = (struct store_row){data(fix, "g"), text(ways->suffix[ahead[i]])};
+    struct store_row row[PATH_PREFETCHED];
+    size_t ahead[PATH_PREFETCHED];
+    size_t near = rand_below(&paths->rand, PATH_ROWS);
+    for (size_t i = 0; i < PATH_PREFETCHED; i++) {
+        ahead[i] = (near + rand_below(&paths->rand, round % 2 ? PATH_ROWS : 40)) % PATH_ROWS;
+        row[i] = (struct store_row){data(fix, "g"), text(paths->suffix[ahead[i]])};
     }
-    store_prefetch_rows(fix->store, row, WAY_AHEAD);
-    for (size_t i = 0; i < WAY_AHEAD; i++) {
-        if (rand_below(&ways->rand, 3) == 0)
-            ways_step(fix, ways, (near + rand_below(&ways->rand, 40)) % WAY_ROWS);
-        if (rand_below(&ways->rand, 200) == 0) { /* all of it, in a tree that begins anew */
+    store_prefetch_rows(fix->store, row, PATH_PREFETCHED);
+    for (size_t i = 0; i < PATH_PREFETCHED; i++) {
+        if (rand_below(&paths->rand, 3) == 0)
+            paths_step(fix, paths, (near + rand_below(&paths->rand, 40)) % PATH_ROWS);
+        if (rand_below(&paths->rand, 200) == 0) { /* all of it, in a tree that begins anew */
             (void)!store_group_drop(fix->store, data(fix, "g"), &fix->err);
-            memset(ways->len, 0, sizeof ways->len);
+            memset(paths->len, 0, sizeof paths->len);
         }
-        ways_step(fix, ways, ahead[i]);
-        if (rand_below(&ways->rand, 3) == 0)
-            ways_pop(fix, ways, i % 8 ? "3" : "41", i % 5 == 0);
+        paths_step(fix, paths, ahead[i]);
+        if (rand_below(&paths->rand, 3) == 0)
+            paths_pop(fix, paths, i % 8 ? "3" : "41", i % 5 == 0);
     }
 }
 
-TEST(a_way_to_a_row_is_right_whatever_has_changed_since)
+TEST(a_path_hint_is_right_whatever_has_changed_since)
 {
     struct fix fix;
-    static struct ways ways, before;
+    static struct paths paths, before;
     fix_init(&fix);
-    ways = (struct ways){0};
-    rand_init_seed(&ways.rand, 7);
-    for (size_t i = 0; i < WAY_ROWS; i++)
-        snprintf(ways.suffix[i], sizeof ways.suffix[i], "%zu", i * 7919);
+    paths = (struct paths){0};
+    rand_init_seed(&paths.rand, 7);
+    for (size_t i = 0; i < PATH_ROWS; i++)
+        snprintf(paths.suffix[i], sizeof paths.suffix[i], "%zu", i * 7919);
     for (size_t round = 0; round < 3000; round++) {
         store_begin(fix.store, 0);
-        memcpy(before.len, ways.len, sizeof before.len);
-        ways_round(&fix, &ways, round);
+        memcpy(before.len, paths.len, sizeof before.len);
+        paths_round(&fix, &paths, round);
         if (round % 5 == 0) {
             store_undo(fix.store);
-            memcpy(ways.len, before.len, sizeof ways.len);
+            memcpy(paths.len, before.len, sizeof paths.len);
         } else {
             store_commit(fix.store);
         }
