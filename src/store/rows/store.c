@@ -232,16 +232,16 @@ static enum rc row_get(struct store *store, struct store_group group, struct byt
     return RC_OK;
 }
 
-/* The position is where the search for this row ends. */
-static void sought_name(struct store *store, struct hot_group *group, struct bytes suffix)
+/* Names the row of the cursor: its position is where the search for this row ends. */
+static void cursor_name(struct store *store, struct hot_group *group, struct bytes suffix)
 {
-    store->sought.group = group;
-    store->sought.change = store->change_count;
-    store->sought.has_suffix = suffix.len <= STORE_SOUGHT_BYTES;
-    if (store->sought.has_suffix) {
-        store->sought.suffix_len = suffix.len;
+    store->cursor.group = group;
+    store->cursor.change = store->change_count;
+    store->cursor.has_suffix = suffix.len <= STORE_CURSOR_BYTES;
+    if (store->cursor.has_suffix) {
+        store->cursor.suffix_len = suffix.len;
         if (suffix.len > 0)
-            memcpy(store->sought.suffix, suffix.ptr, suffix.len);
+            memcpy(store->cursor.suffix, suffix.ptr, suffix.len);
     }
 }
 
@@ -266,52 +266,52 @@ static bool path_hint_seek(struct store *store, const struct hot_group *group, s
     return false;
 }
 
-/* Seeks, and remembers where that was. */
+/* Sets the cursor to where a search for this row ends. */
 static struct tree_pos *row_seek(struct store *store, struct hot_group *group, struct bytes suffix)
 {
-    struct tree_pos *pos = &store->sought.pos;
-    bool good = store->sought.group == group && store->sought.change == store->change_count;
+    struct tree_pos *pos = &store->cursor.pos;
+    bool good = store->cursor.group == group && store->cursor.change == store->change_count;
     const struct block *before = good ? pos->block : NULL;
-    if (!before || !store->sought.near || !tree_seek_near(&group->tree, suffix, pos)) {
+    if (!before || !store->cursor.near || !tree_seek_near(&group->tree, suffix, pos)) {
         if (!path_hint_seek(store, group, suffix, pos))
             tree_seek(&group->tree, suffix, pos);
-        store->sought.near = before && before == pos->block;
+        store->cursor.near = before && before == pos->block;
     }
-    sought_name(store, group, suffix);
+    cursor_name(store, group, suffix);
     return pos;
 }
 
-void store__sought_set(struct store *store, struct hot_group *group, const struct tree_pos *pos,
+void store__cursor_set(struct store *store, struct hot_group *group, const struct tree_pos *pos,
                        struct bytes suffix)
 {
-    memcpy(store->sought.pos.path, pos->path, group->tree.height * sizeof pos->path[0]);
-    store->sought.pos.block = pos->block;
-    store->sought.pos.index = pos->index;
-    store->sought.pos.exact = true;
-    store->sought.near = false;
-    sought_name(store, group, suffix);
+    memcpy(store->cursor.pos.path, pos->path, group->tree.height * sizeof pos->path[0]);
+    store->cursor.pos.block = pos->block;
+    store->cursor.pos.index = pos->index;
+    store->cursor.pos.exact = true;
+    store->cursor.near = false;
+    cursor_name(store, group, suffix);
 }
 
-/* A tree was changed at the position: it alone is still good, for what is near. */
-static void row_sought_changed(struct store *store)
+/* A tree was changed at the cursor: of all positions it alone is still good, for what is near. */
+static void cursor_changed(struct store *store)
 {
-    store->sought.change = ++store->change_count;
-    store->sought.has_suffix = false;
-    store->shape_count += store->sought.group->tree.reshaped;
-    store->sought.group->tree.reshaped = false;
+    store->cursor.change = ++store->change_count;
+    store->cursor.has_suffix = false;
+    store->shape_count += store->cursor.group->tree.reshaped;
+    store->cursor.group->tree.reshaped = false;
 }
 
-/* Where the last read of this very row has looked, if nothing has changed since. */
-static struct tree_pos *row_sought(struct store *store, struct store_group group,
-                                   struct bytes suffix)
+/* The cursor's position, if it is of this very row and nothing has changed since. */
+static struct tree_pos *cursor_find(struct store *store, struct store_group group,
+                                    struct bytes suffix)
 {
-    const struct hot_group *found = store->sought.group;
-    if (!found || store->sought.change != store->change_count || !store->sought.has_suffix ||
-        !bytes_eq(bytes_of(store->sought.suffix, store->sought.suffix_len), suffix) ||
+    const struct hot_group *found = store->cursor.group;
+    if (!found || store->cursor.change != store->change_count || !store->cursor.has_suffix ||
+        !bytes_eq(bytes_of(store->cursor.suffix, store->cursor.suffix_len), suffix) ||
         hot_head_slot(&found->head) != slot_of(store, group.prefix) ||
         !bytes_eq(hot_group_key(found), group.key))
         return NULL;
-    return &store->sought.pos;
+    return &store->cursor.pos;
 }
 
 /* A row of a group. *ret_pos: where it is or would be; NULL: there is no group yet. */
@@ -435,7 +435,7 @@ enum rc store__tree_put(struct store *store, uint32_t prefix, struct bytes key, 
     enum rc rc = value_pack(store, prefix, key, suffix, value, &packed, err);
     if (rc != RC_OK)
         return rc;
-    struct hot_group *group = pos ? store->sought.group : store__group(store, prefix, key);
+    struct hot_group *group = pos ? store->cursor.group : store__group(store, prefix, key);
     if (!pos)
         pos = row_seek(store, group, suffix);
     struct tree_old old;
@@ -444,7 +444,7 @@ enum rc store__tree_put(struct store *store, uint32_t prefix, struct bytes key, 
     if (rc != RC_OK)
         return err_set(err, rc, "could not allocate memory for a row of %zu bytes",
                        suffix.len + packed.len);
-    row_sought_changed(store);
+    cursor_changed(store);
     tree_undo_add(store, group, offset, suffix, old);
     return RC_OK;
 }
@@ -453,7 +453,7 @@ enum rc store__tree_delete(struct store *store, uint32_t prefix, struct bytes ke
                            struct bytes suffix, size_t offset, struct tree_pos *pos,
                            struct err *err)
 {
-    struct hot_group *group = pos ? store->sought.group : store__group(store, prefix, key);
+    struct hot_group *group = pos ? store->cursor.group : store__group(store, prefix, key);
     if (!pos)
         pos = row_seek(store, group, suffix);
     struct tree_old old;
@@ -463,7 +463,7 @@ enum rc store__tree_delete(struct store *store, uint32_t prefix, struct bytes ke
         return err_set(err, rc, "could not allocate memory for a deleted row");
     if (rc != RC_OK)
         return rc;
-    row_sought_changed(store);
+    cursor_changed(store);
     if (!group->tree.root) /* no block is left to carry the stamp */
         hot_group_stamp(&store->hot, group, store->stamp);
     tree_undo_add(store, group, offset, suffix, old);
@@ -563,7 +563,7 @@ enum rc store_put(struct store *store, struct store_group group, struct bytes su
     enum rc rc = put_check(store, group, suffix, value, err);
     if (rc != RC_OK)
         return rc;
-    return put_at(store, group, suffix, value, row_sought(store, group, suffix), err);
+    return put_at(store, group, suffix, value, cursor_find(store, group, suffix), err);
 }
 
 enum rc store_put_packed(struct store *store, struct store_group group, struct bytes value,
@@ -626,7 +626,7 @@ enum rc store_delete(struct store *store, struct store_group group, struct bytes
     if (space_of(store, group.prefix)->kind == SPACE_WHOLE)
         return row_delete(store, group, err);
     struct hot_group *found;
-    struct tree_pos *pos = row_sought(store, group, suffix);
+    struct tree_pos *pos = cursor_find(store, group, suffix);
     if (!pos && store__group_find(store, group, &found) == RC_OK && !found)
         return RC_NOT_FOUND;
     struct record_place mark;

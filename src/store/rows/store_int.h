@@ -86,7 +86,7 @@ struct store_want_row {
 };
 
 enum {
-    STORE_SOUGHT_BYTES = 64,
+    STORE_CURSOR_BYTES = 64,
     STORE_PATH_HINTS_MAX = 32,
     STORE_PATH_HINT_LEVELS = 5,
     STORE_PATH_HINT_BYTES = 36, /* of a suffix */
@@ -147,17 +147,17 @@ struct store {
     uint32_t commit_ordinal;
     uint64_t change_count; /* of the trees: walks look at it */
     uint64_t shape_count;  /* of their inner nodes: path hints look at it */
-    /* Where the last read or change of a row in a tree was. A change of the same row need not
-     * search, and the next row is often in the same block: lists, queues. */
+    /* The cursor: where the last read or change of a row in a tree was. A change of the same row
+     * need not search, and the next row is often in the same block: lists, queues. */
     struct {
         struct hot_group *group;
         uint64_t change; /* it is good while the store's change count is this */
         bool near;       /* the last two were in one block: look there first */
         bool has_suffix; /* `pos` is exactly where the search for this one has ended */
         size_t suffix_len;
-        uint8_t suffix[STORE_SOUGHT_BYTES];
+        uint8_t suffix[STORE_CURSOR_BYTES];
         struct tree_pos pos;
-    } sought;
+    } cursor;
     /* What store_prefetch_rows() has come by, in the order in which it will be asked for: then
      * nobody goes down from the root again. */
     struct {
@@ -240,8 +240,8 @@ static inline void store__trees_changed(struct store *store)
     store->shape_count++;
 }
 
-/* The row at the position is likely to be changed next. */
-void store__sought_set(struct store *store, struct hot_group *group, const struct tree_pos *pos,
+/* Sets the cursor: the row at the position is likely to be changed next. */
+void store__cursor_set(struct store *store, struct hot_group *group, const struct tree_pos *pos,
                        struct bytes suffix);
 
 struct undo *store__undo_add(struct store *store, enum undo_kind kind);

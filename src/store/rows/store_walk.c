@@ -182,7 +182,7 @@ enum rc store_walk_next(struct store_walk *walk, struct bytes *ret_suffix, struc
             pos->block->ref = 1;
         walk->row_count -= walk->row_count > 0;
         if (group)
-            store__sought_set(store, group, pos, entry.suffix); /* it may be a pop */
+            store__cursor_set(store, group, pos, entry.suffix); /* it may be a pop */
         *ret_suffix = entry.suffix;
         return store__unpack(store, walk->group, entry.suffix, entry.value, ret_value, err);
     }
@@ -237,7 +237,7 @@ enum rc store_nth(struct store *store, struct store_group group, uint64_t n,
         return RC_NOT_FOUND;
     struct entry entry = block_entry(pos.block, pos.index);
     pos.block->ref = 1;
-    store__sought_set(store, found, &pos, entry.suffix); /* SPOP */
+    store__cursor_set(store, found, &pos, entry.suffix); /* SPOP */
     *ret_suffix = entry.suffix;
     return store__unpack(store, group, entry.suffix, entry.value, ret_value, err);
 }
