@@ -26,7 +26,7 @@
 #include "base/mem.h"
 #include "base/rand.h"
 #include "cli/cli.h"
-#include "server/resp_out.h"
+#include "command/resp_out.h"
 
 #include "base/banned.h"
 

@@ -11,7 +11,7 @@
 
 #include "base/bytes.h"
 #include "cli/cli.h"
-#include "server/resp_out.h"
+#include "command/resp_out.h"
 
 #include "base/banned.h"
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /* link.h - a connection that is used for many commands: written in batches, read in order.
  *
- * Commands are collected in `out` (server/resp_out.h) and sent by link_send(); every command has
+ * Commands are collected in `out` (command/resp_out.h) and sent by link_send(); every command has
  * one reply, read in the same order.
  *
  * Ownership: texts and bulks of a reply are borrowed until the next one is read.
@@ -9,7 +9,7 @@
 #pragma once
 
 #include "cli/cli.h"
-#include "server/resp_out.h"
+#include "command/resp_out.h"
 
 struct link {
     int fd;

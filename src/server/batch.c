@@ -406,7 +406,8 @@ static enum rc call_execute(struct server *server, struct call *call, unsigned f
     size_t from = conn->out.buf.len;
     uint64_t start_ns = server->now_ns;
     struct err err;
-    struct cmd_ctx ctx = {.server = server,
+    struct cmd_ctx ctx = {.host = &server->host,
+                          .server = server,
                           .conn = conn,
                           .cmd = call->cmd,
                           .argv = call->argv,

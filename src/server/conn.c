@@ -165,7 +165,7 @@ void server__conn_close(struct conn *conn)
 void server__conn_end(struct conn *conn)
 {
     conn->broken = true;
-    if (conn->parked && conn->parked->task.state != TASK_ENDED)
+    if (conn->parked && conn->parked->base.task.state != TASK_ENDED)
         server__request_cancel(conn->parked);
     server__conn_touch(conn);
 }

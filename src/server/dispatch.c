@@ -124,7 +124,7 @@ enum rc server__dispatch(struct cmd_ctx *ctx)
     }
     bool paused = UNLIKELY(server->pause_end_ms != 0) && is_paused(server, ctx);
     if (ctx->request)
-        ctx->request->paused = paused;
+        server__request(ctx)->paused = paused;
     if (UNLIKELY(paused))
         return RC_WAIT;
     bool was_blocked = ctx->request && ctx->request->give_up;

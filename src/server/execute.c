@@ -9,8 +9,6 @@
 
 enum rc server__execute(struct cmd_ctx *ctx)
 {
-    landing_run_begin(ctx->server->landing);
-    tiles_run_begin(ctx->server->tiles);
     enum rc rc = server__dispatch(ctx);
     if (rc == RC_OK && ctx->reply->failed && !ctx->reply->over)
         rc = err_set(ctx->err, RC_NOMEM, "could not allocate memory for the reply");
@@ -30,7 +28,7 @@ void server__call_stats(struct server *server, const struct cmd *cmd, bool more,
 void server__call_note(const struct cmd_ctx *ctx, uint64_t usec, enum rc rc)
 {
     struct server *server = ctx->server;
-    bool is_counted = ctx->request && ctx->request->counted;
+    bool is_counted = ctx->request && server__request(ctx)->counted;
     if (!ctx->cmd) /* it was refused, or queued */
         return;
     server__call_stats(server, ctx->cmd, is_counted, usec, rc);

@@ -92,7 +92,6 @@ static enum rc ask_try(struct ask *ask, struct err *err)
     enum rc rc = RC_OK;
     struct run run;
     run_begin(&run, &server->kv, NULL, RUN_QUIET | RUN_NO_LIFT);
-    tiles_run_begin(server->tiles);
     buf_cut(&ask->data, 0);
     if (ask->url.page != HTTP_METRICS)
         rc = tile_answer(server, &run, ask, err);
@@ -127,7 +126,7 @@ static void answers_give(struct http *http, struct ask *first, struct ask **end)
 static void waiting_remove(struct ask *ask)
 {
     struct http *http = ask->http;
-    tile_waiter_end(http->server->tiles, &ask->tile);
+    models_wait_end(http->server, ask->waiter);
     if (ask->waiting_prev)
         ask->waiting_prev->waiting_next = ask->waiting_next;
     else
@@ -142,7 +141,7 @@ static enum rc waiting_run(struct task *task, struct store *store, struct err *e
     struct server *server = ask->http->server;
     (void)store;
     enum rc rc = ask_try(ask, err);
-    if (rc == RC_COLD && tiles_wait(server->tiles, &ask->tile, task))
+    if (rc == RC_COLD && models_wait(server, ask->waiter, task))
         task_wait_event(task);
     return rc;
 }

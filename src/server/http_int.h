@@ -11,6 +11,7 @@
 
 #include "base/buf.h"
 #include "base/thread.h"
+#include "command/command.h"
 #include "server/http.h"
 #include "server/http_url.h"
 #include "server/loop.h"
@@ -25,7 +26,7 @@ struct ask {          /* a request */
     struct MHD_Connection *connection;
     struct ask *next;                        /* in a list of asks or answers */
     struct ask *waiting_prev, *waiting_next; /* executor: in http->waiting */
-    struct tile_waiter tile;                 /* executor: for shards */
+    void *waiter[CMD_MODELS_MAX];            /* executor: as cmd_request.waiter */
     struct http_url url;
     char host[HTTP_HOST_BYTES]; /* for TileJSON; empty: unknown */
     bool asked, answered;

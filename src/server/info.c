@@ -112,7 +112,7 @@ static void add_clients(struct info *info)
     uint64_t blocked = 0, timed = 0, in_max = 0, out_max = 0;
     for (const struct conn *conn = info->server->conns; conn; conn = conn->next) {
         blocked += server__conn_blocked(conn);
-        timed += conn->parked && conn->parked->task.deadline_ns != 0;
+        timed += conn->parked && conn->parked->base.task.deadline_ns != 0;
         in_max = conn->in.cap > in_max ? conn->in.cap : in_max;
         out_max = conn->out.buf.cap > out_max ? conn->out.buf.cap : out_max;
     }

@@ -134,10 +134,10 @@ static void serve_next(struct server *server, struct waited_key *waited, struct 
         return;
     for (; at; at = at->next) {
         struct request *request = at->owner;
-        if (!(at->wants & waited->ready) || request->task.state == TASK_ENDED)
+        if (!(at->wants & waited->ready) || request->base.task.state == TASK_ENDED)
             continue;
         waited->served = at;
-        task_wake(&request->task);
+        task_wake(&request->base.task);
         server->woken = server->busy = true;
         return;
     }

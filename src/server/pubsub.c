@@ -293,15 +293,15 @@ static void reply_add(struct cmd_ctx *ctx, enum sub_kind kind, bool off, const s
 static bool messages_wait(struct cmd_ctx *ctx)
 {
     struct server *server = ctx->server;
-    struct request *request = ctx->request;
+    struct request *request = server__request(ctx);
     if (ctx->in_exec)
         return false;
     if (!request)
         return server->effects.buf.len > 0 || server->unsafe_effects;
-    if (!server->unsafe_effects || request->step > 1)
+    if (!server->unsafe_effects || request->base.step > 1)
         return false;
-    if (request->step++ == 0)
-        task_wait_lsn(&request->task, store_commit_lsn(server->store));
+    if (request->base.step++ == 0)
+        task_wait_lsn(&request->base.task, store_commit_lsn(server->store));
     return true; /* step 1: they leave after the turn that finds them durable */
 }
 

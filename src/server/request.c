@@ -19,21 +19,21 @@ static struct request *request_new(struct conn *conn)
     struct server *server = conn->server;
     struct request *request = server->spare;
     if (request) {
-        server->spare = (struct request *)request->task.next;
+        server->spare = (struct request *)request->base.task.next;
         server->spare_count--;
     } else {
         request = mem_zalloc(sizeof *request);
         resp_out_init(&request->reply, SIZE_MAX);
     }
-    request->task.next = NULL;
-    request->task.deadline_ns = 0;
+    request->base.task.next = NULL;
+    request->base.task.deadline_ns = 0;
     request->conn = conn;
-    request->give_up = NULL;
+    request->base.give_up = NULL;
     request->paused = request->blocked = request->counted = false;
     request->unblocked = request->unblock_error = false;
-    request->step = 0;
-    request->land = (struct land_waiter){0};
-    request->state = NULL;
+    request->base.step = 0;
+    request->since_ms = 0;
+    request->base.state = NULL;
     request->build = NULL;
     request->slow = NULL;
     request->run_ns = 0;
@@ -58,12 +58,11 @@ void server__request_free(struct request *request)
 {
     struct server *server = request->conn->server;
     server__waiters_free(server, &request->listening);
-    land_waiter_end(&request->land);
-    tile_waiter_end(request->conn->server->tiles, &request->tile);
+    models_wait_end(server, request->base.waiter);
     server__request_build_free(request->build);
     server__request_long_free(request->slow);
-    if (request->state)
-        request->state_free(request->state);
+    if (request->base.state)
+        request->base.state_free(request->base.state);
     ahead_forget(request);
     mem_free(request->argv);
     request->argv = NULL;
@@ -73,7 +72,7 @@ void server__request_free(struct request *request)
         request_destroy(request);
         return;
     }
-    request->task.next = (struct task *)server->spare;
+    request->base.task.next = (struct task *)server->spare;
     server->spare = request;
     server->spare_count++;
 }
@@ -82,14 +81,14 @@ void server__requests_done(struct server *server)
 {
     while (server->spare) {
         struct request *request = server->spare;
-        server->spare = (struct request *)request->task.next;
+        server->spare = (struct request *)request->base.task.next;
         request_destroy(request);
     }
 }
 
 void server__request_cancel(struct request *request)
 {
-    task_cancel(&request->task);
+    task_cancel(&request->base.task);
     request->conn->parked = NULL;
     server__request_free(request);
 }
@@ -127,18 +126,18 @@ bool server__conn_blocked(const struct conn *conn)
 
 bool server__request_is_long(const struct request *request)
 {
-    return request->blocked || request->state || request->paused;
+    return request->blocked || request->base.state || request->paused;
 }
 
 bool cmd_has_waited(const struct cmd_ctx *ctx)
 {
-    return ctx->request && ctx->request->blocked;
+    return ctx->request && server__request(ctx)->blocked;
 }
 
-bool cmd_key_try(const struct cmd_ctx *ctx, const struct bytes *key, size_t n,
-                 struct bytes *ret_key)
+bool server__key_try(const struct cmd_ctx *ctx, const struct bytes *key, size_t n,
+                     struct bytes *ret_key)
 {
-    const struct request *request = ctx->request;
+    const struct request *request = server__request(ctx);
     *ret_key = n > 0 ? key[n - 1] : request ? request->serving_key : (struct bytes){0};
     if (n == 0)
         return ret_key->ptr != NULL;
@@ -148,7 +147,7 @@ bool cmd_key_try(const struct cmd_ctx *ctx, const struct bytes *key, size_t n,
 
 static enum rc keys_wait(struct cmd_ctx *ctx, const struct cmd_blocking *wait)
 {
-    struct request *request = ctx->request;
+    struct request *request = server__request(ctx);
     struct server *server = ctx->server;
     for (size_t i = 0; i < wait->key_count; i++) {
         if (server__waiter_has(server, WAITER_BLOCK, request, ctx->run->ns, wait->key[i]))
@@ -164,9 +163,9 @@ static enum rc keys_wait(struct cmd_ctx *ctx, const struct cmd_blocking *wait)
     return RC_OK;
 }
 
-enum rc cmd_block(struct cmd_ctx *ctx, const struct cmd_blocking *wait)
+enum rc server__block(struct cmd_ctx *ctx, const struct cmd_blocking *wait)
 {
-    struct request *request = ctx->request;
+    struct request *request = server__request(ctx);
     struct server *server = ctx->server;
     if (ctx->in_exec) {
         wait->give_up(ctx->reply);
@@ -179,12 +178,12 @@ enum rc cmd_block(struct cmd_ctx *ctx, const struct cmd_blocking *wait)
     enum rc rc = keys_wait(ctx, wait);
     if (rc != RC_OK)
         return rc;
-    request->give_up = wait->give_up;
+    request->base.give_up = wait->give_up;
     request->blocked = true;
     if (server->monitor_count > 0)
         monitor_feed(server, ctx->conn, ctx->argv, ctx->argc);
     if (wait->timeout_ms > 0)
-        request->task.deadline_ns = clock_mono_ns(server->clock) + wait->timeout_ms * 1000000;
+        request->base.task.deadline_ns = clock_mono_ns(server->clock) + wait->timeout_ms * 1000000;
     return RC_WAIT;
 }
 
@@ -196,7 +195,7 @@ bool server__request_unblock(struct request *request, bool error)
     request->unblocked = true;
     request->blocked = false;
     server__waiters_free(request->conn->server, &request->listening);
-    task_wake(&request->task);
+    task_wake(&request->base.task);
     return true;
 }
 
@@ -215,20 +214,20 @@ static enum rc flush_ended(struct cmd_ctx *ctx, uint64_t segment)
 
 enum rc cmd_flush_wait(struct cmd_ctx *ctx)
 {
-    struct request *request = ctx->request;
+    struct request *request = server__request(ctx);
     if (ctx->in_exec)
         return cmd_error(ctx, "this command can not be part of a MULTI");
     if (!request)
         return RC_WAIT; /* runs again, as a request */
-    switch (request->step++) {
+    switch (request->base.step++) {
     case 0:
         ctx->server->flush_asked = true; /* after this turn, which may hold commits */
         return RC_WAIT;
     case 1:
-        task_wait_mark(&request->task, ctx->server->flush_segment);
+        task_wait_mark(&request->base.task, ctx->server->flush_segment);
         return RC_WAIT;
     default:
-        return flush_ended(ctx, request->task.wait_value);
+        return flush_ended(ctx, request->base.task.wait_value);
     }
 }
 
@@ -239,7 +238,7 @@ static enum rc unblocked_run(struct request *request, struct err *err)
     server__call_stats(request->conn->server, request->cmd, true, 0, RC_REPLY);
     if (request->unblock_error)
         return err_set(err, RC_REPLY, "UNBLOCKED client unblocked via CLIENT UNBLOCK");
-    request->give_up(&request->reply);
+    request->base.give_up(&request->reply);
     return RC_OK;
 }
 
@@ -276,11 +275,13 @@ static void block_note(struct request *request, uint64_t usec)
 static bool request_cold(struct request *request)
 {
     struct server *server = request->conn->server;
-    if (landing_wait(server->landing, &request->land, &request->task) ||
-        tiles_wait(server->tiles, &request->tile, &request->task))
-        return true;
-    request_want(request);
-    return false;
+    if (!models_wait(server, request->base.waiter, &request->base.task)) {
+        request_want(request);
+        return false;
+    }
+    if (request->since_ms == 0)
+        request->since_ms = clock_unix_ms(server->clock);
+    return true;
 }
 
 /* The request has run: what it needs is asked for. */
@@ -290,15 +291,15 @@ static void request_settle(struct request *request, enum rc rc)
     if (rc == RC_COLD) {
         /* A request that a key serves goes on being served. */
         if (request_cold(request))
-            task_wait_event(&request->task);
+            task_wait_event(&request->base.task);
     } else if (rc != RC_WAIT) {
-        tile_waiter_end(server->tiles, &request->tile);
+        models_wait_end(server, request->base.waiter);
         server__waiters_free(server, &request->listening); /* it has what it waited for */
         request->blocked = false;
     } else if (request->paused) {
-        task_wait_event(&request->task);
+        task_wait_event(&request->base.task);
     } else if (request->blocked && !server__serving_pass(server, request->listening)) {
-        task_wait_event(&request->task);
+        task_wait_event(&request->base.task);
     } else {
         server->busy = true; /* what the handler has asked for may be nothing but another turn */
     }
@@ -311,7 +312,8 @@ static enum rc request_run(struct task *task, struct store *store, struct err *e
     struct server *server = conn->server;
     (void)store;
     struct run run;
-    struct cmd_ctx ctx = {.server = server,
+    struct cmd_ctx ctx = {.host = &server->host,
+                          .server = server,
                           .conn = conn,
                           .run = &run,
                           .cmd = request->cmd,
@@ -319,7 +321,7 @@ static enum rc request_run(struct task *task, struct store *store, struct err *e
                           .argc = request->argc,
                           .reply = &request->reply,
                           .err = err,
-                          .request = request};
+                          .request = &request->base};
     server__request_reply_begin(request);
     request->reply.buf.bytes_max = server__conn_out_room(conn);
     if (request->unblocked)
@@ -329,7 +331,7 @@ static enum rc request_run(struct task *task, struct store *store, struct err *e
     server->stats.blocked_runs += request->blocked;
     uint64_t start_ns = clock_mono_ns(server->clock);
     run_begin(&run, &server->kv, conn->ns, 0);
-    run.since_ms = request->land.since_ms;
+    run.since_ms = request->since_ms;
     enum rc rc = run_end(&run, server__execute(&ctx));
     request->run_ns =
         (request->slow ? request->run_ns : 0) + clock_mono_ns(server->clock) - start_ns;
@@ -383,12 +385,12 @@ static void request_done(struct task *task, enum rc rc, const struct err *err)
         if (request->cmd->flags & CMD_EXEC)
             server__multi_end(conn); /* a load may have failed before it ran */
         resp_out_clear(&request->reply);
-        if (rc == RC_TIMEOUT && request->give_up)
-            request->give_up(&request->reply);
+        if (rc == RC_TIMEOUT && request->base.give_up)
+            request->base.give_up(&request->reply);
         else
             server__error_add(&request->reply, rc, err);
         server->stats.error_count += rc != RC_TIMEOUT;
-        if (request->give_up && rc != RC_TIMEOUT && !server__is_own_fault(rc))
+        if (request->base.give_up && rc != RC_TIMEOUT && !server__is_own_fault(rc))
             server__waiters_wake(server); /* what it took is there again */
     }
     conn->parked = NULL;
@@ -441,17 +443,17 @@ bool server__request_park(const struct call *call, enum rc rc, const struct byte
         server__request_free(request);
         return false;
     }
-    request->task.run = request_run;
-    request->task.done = request_done;
-    request->task.flags = task_flags(conn, call->cmd);
+    request->base.task.run = request_run;
+    request->base.task.done = request_done;
+    request->base.task.flags = task_flags(conn, call->cmd);
     if (ahead_count > 0) /* without memory it is slower, no more */
         request->ahead = server__args_copy(ahead, ahead_count);
     request->ahead_count = request->ahead ? ahead_count : 0;
     conn->parked = request;
     if (rc == RC_COLD)
-        task_start_cold(server->tasks, &request->task, request_cold(request));
+        task_start_cold(server->tasks, &request->base.task, request_cold(request));
     else
-        task_start(server->tasks, &request->task);
+        task_start(server->tasks, &request->base.task);
     server->busy = true;
     return true;
 }
@@ -463,7 +465,7 @@ void server__pause_end(struct server *server)
     for (struct conn *conn = server->conns; conn; conn = conn->next) {
         if (conn->parked && conn->parked->paused) {
             conn->parked->paused = false;
-            task_wake(&conn->parked->task);
+            task_wake(&conn->parked->base.task);
         }
     }
 }

@@ -49,7 +49,7 @@ static enum rc keys_wait(struct build *build, struct err *err)
 
 struct build *cmd_build(struct cmd_ctx *ctx, size_t target_arg)
 {
-    struct request *request = ctx->request;
+    struct request *request = server__request(ctx);
     if (ctx->in_exec || cmd_keys(ctx->cmd, ctx->argv, ctx->argc, NULL, 0) > REQUEST_WANT_KEYS_MAX)
         return NULL;
     if (!request) {

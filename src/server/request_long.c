@@ -103,7 +103,7 @@ static void reply_reserve(struct resp_out *reply, const struct cmd_long *slow, u
 enum rc cmd_long_begin(struct cmd_ctx *ctx, uint64_t inputs, uint64_t elements,
                        struct cmd_long **ret_long)
 {
-    struct request *request = ctx->request;
+    struct request *request = server__request(ctx);
     *ret_long = NULL;
     if (ctx->in_exec || cmd_keys(ctx->cmd, ctx->argv, ctx->argc, NULL, 0) > REQUEST_WANT_KEYS_MAX)
         return RC_OK;

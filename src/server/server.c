@@ -10,7 +10,7 @@
 #include "base/log.h"
 #include "base/mem.h"
 #include "models/tile/queue_lease.h"
-#include "server/cmd/cmd_tile.h"
+#include "models/tile/cmd_tile.h"
 #include "server/http.h"
 #include "store/testing.h"
 #include "store/turns.h"
@@ -238,8 +238,8 @@ static void run_id_draw(char to[41])
 static void server_parts_init(struct server *server)
 {
     size_t cmd_count;
-    (void)cmd_list(&cmd_count);
-    server->cmds = cmd_table_new();
+    const struct cmd *cmds = cmd_list(&cmd_count);
+    server->cmds = cmd_table_new(cmds, cmd_count);
     server->cmd_stats = mem_zalloc(cmd_count * sizeof *server->cmd_stats);
     server->pubsub = pubsub_new();
     server->slowlog = slowlog_new();
@@ -296,8 +296,14 @@ enum rc server_new(const struct server_options *options, struct server **ret_ser
         part_start_up(server);
         server->expire = expire_new(&(struct expire_options){
             .kv = &server->kv, .tasks = server->tasks, .safe = server__sweep_safe, .arg = server});
-        server->queue_lease = queue_lease_new(&(struct queue_lease_options){
-            .kv = &server->kv, .tiles = server->tiles, .tasks = server->tasks});
+        queue_lease_start(server->tiles);
+        server->host = (struct cmd_host){.block = server__block,
+                                         .key_try = server__key_try,
+                                         .cmds = server->cmds,
+                                         .model = {[MODEL_landing] = server->landing,
+                                                   [MODEL_fs] = server->fs,
+                                                   [MODEL_tile] = server->tiles,
+                                                   [MODEL_partition] = server->part}};
         expire_active_set(server->expire, server->config->active_expire);
         loop_spin_set(server->loop, server->config->busy_poll);
         server__waiting_update(server);
@@ -326,7 +332,8 @@ void server_free(struct server *server)
         server__conn_close(server->conns);
     loop_del(server->loop, &server->signals);
     config_listen(server->config, NULL, NULL, NULL);
-    queue_lease_free(server->queue_lease);
+    if (server->tiles)
+        queue_lease_end(server->tiles);
     expire_free(server->expire);
     part_free(server->part);
     landing_free(server->landing);

@@ -18,11 +18,12 @@
 #include "models/partition/part.h"
 #include "server/cmd.h"
 #include "server/config.h"
+#include "server/models.h"
 #include "server/resp.h"
 #include "server/server.h"
 #include "store/prefetch.h"
 #include "store/task.h"
-#include "models/tile/tile.h"
+#include "models/tile/cmd_tile.h"
 #include "types/expire.h"
 
 #define REDIS_VERSION "7.0.15" /* whose protocol and answers are followed */
@@ -164,8 +165,8 @@ struct call { /* a parsed command of a connection */
     size_t in_start; /* where it begins in the connection's input */
 };
 
-struct request { /* a command that waits */
-    struct task task;
+struct request {             /* a command that waits */
+    struct cmd_request base; /* what its handler sees */
     struct conn *conn;
     const struct cmd *cmd;
     struct bytes *argv; /* owned, with the bytes, of which there are argv_bytes */
@@ -175,7 +176,6 @@ struct request { /* a command that waits */
     struct resp_out reply;
     struct key_waiter *listening; /* of a command that blocks, or builds; by owner_next */
     struct bytes serving_key;     /* the key that serves it; during a run */
-    void (*give_up)(struct resp_out *reply);
     struct bytes *ahead; /* keys of the commands behind it; owned, with the bytes. NULL: none */
     size_t ahead_count;
     bool paused;                 /* CLIENT PAUSE holds it */
@@ -184,14 +184,14 @@ struct request { /* a command that waits */
     bool unblocked;              /* by CLIENT UNBLOCK */
     bool unblock_error;          /* CLIENT UNBLOCK ... ERROR */
     uint64_t run_ns;             /* of all slices of a reply */
-    unsigned step;               /* of a command that waits several times */
-    struct land_waiter land;     /* for a lift, or a lander's pass */
-    struct tile_waiter tile;     /* for shards */
+    uint64_t since_ms;           /* when it first waited for a model; 0: it has not */
     struct request_build *build; /* of a command that may build something large; NULL: of others */
     struct cmd_long *slow;       /* of one whose reply is written in slices; NULL: of others */
-    void *state;                 /* of a command that goes on in many commits; NULL: none */
-    void (*state_free)(void *state);
 };
+static inline struct request *server__request(const struct cmd_ctx *ctx)
+{
+    return (struct request *)ctx->request;
+}
 
 /* ---- the server ---- */
 
@@ -231,8 +231,8 @@ struct server {
     struct part *part;
     struct fs *fs;
     struct tiles *tiles;
-    struct queue_lease *queue_lease;
     struct cmd_table *cmds;
+    struct cmd_host host; /* what handlers get */
     struct loop_source listener[LISTENERS_MAX];
     size_t listener_count;
     uint64_t accept_again_ns; /* until then nobody is accepted; 0: everybody is */
@@ -382,6 +382,11 @@ static inline enum rc server__cmd_run(struct cmd_ctx *ctx)
     return guard->command(guard->model, ctx);
 }
 
+/* models.c */
+/* After RC_COLD: whether a model has been asked for what is missing; it wakes the task. */
+bool models_wait(struct server *server, void **waiter, struct task *task);
+void models_wait_end(struct server *server, void **waiter);
+
 /* execute.c */
 /* Runs a command in the commit that is open, with ctx->run begun: RC_COLD, RC_WAIT, or how it
  * ended. The caller commits or undoes, ends the run, and notes it. */
@@ -396,6 +401,9 @@ void RARE server__error_add(struct resp_out *reply, enum rc rc, const struct err
 void server_stats_reset(struct server *server);
 
 /* request.c */
+enum rc server__block(struct cmd_ctx *ctx, const struct cmd_blocking *wait) NODISCARD;
+bool server__key_try(const struct cmd_ctx *ctx, const struct bytes *key, size_t n,
+                     struct bytes *ret_key);
 /* A command of the batch has to wait: rc RC_COLD: for what its run, which was taken back, has found
  * cold; RC_WAIT: it runs again, as a request. `ahead`: keys that commands behind it will need,
  * which are loaded along with its own. False: no memory; nothing happened. */

@@ -112,6 +112,7 @@ struct kv {
     struct kv_encodings encodings;
     uint64_t string_bytes_max; /* no string grows beyond; at most STRING_BYTES_MAX */
     struct run_counts counts;  /* of all runs */
+    uint64_t run_seq;          /* the number of the run that is under way, or was last */
 };
 
 void kv_init(struct kv *kv, struct store *store, const struct clock *clock);

@@ -10,6 +10,7 @@ void run_begin_at(struct run *run, struct kv *kv, struct ns *ns, unsigned flags,
 {
     ASSERT(!kv->is_running); /* its scratch memory would be freed */
     kv->is_running = true;
+    kv->run_seq++;
     *run = (struct run){.kv = kv,
                         .ns = ns,
                         .now_ms = now_ms,

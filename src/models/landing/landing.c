@@ -857,27 +857,36 @@ enum rc land_evict(struct land_rule *rule, const struct run *run, struct bytes k
 
 /* ---- waiting ---- */
 
-void landing_run_begin(struct landing *landing)
+struct land_waiter {
+    struct task *task;
+    struct dlist *list; /* NULL: it is in none */
+    struct dlink link;
+};
+
+static void waiter_end(struct land_waiter *waiter)
 {
-    landing->wanted = NULL;
+    if (waiter->list)
+        dlist_remove(waiter->list, &waiter->link);
+    waiter->list = NULL;
 }
 
-void land_waiter_end(struct land_waiter *waiter)
+void land_waiter_free(void *waiter)
 {
-    if (!waiter->list)
-        return;
-    dlist_remove(waiter->list, &waiter->link);
-    *waiter = (struct land_waiter){.since_ms = waiter->since_ms};
+    if (waiter)
+        waiter_end(waiter);
+    mem_free(waiter);
 }
 
-void landing__waiter_add(struct dlist *list, struct land_waiter *waiter, struct task *task)
+void landing__waiter_add(struct dlist *list, void **to, struct task *task)
 {
-    land_waiter_end(waiter);
-    *waiter = (struct land_waiter){.task = task, .since_ms = waiter->since_ms, .list = list};
+    struct land_waiter *waiter = *to ? *to : (*to = mem_zalloc(sizeof *waiter));
+    waiter_end(waiter);
+    waiter->task = task;
+    waiter->list = list;
     dlist_add_first(list, &waiter->link);
 }
 
-void landing_wait_pass(struct landing *landing, struct land_waiter *waiter, struct task *task)
+void landing_wait_pass(struct landing *landing, void **waiter, struct task *task)
 {
     landing__waiter_add(&landing->pass_waiters, waiter, task);
 }
@@ -886,9 +895,8 @@ void landing__waiters_wake(struct dlist *list)
 {
     while (list->first) {
         struct land_waiter *waiter = DLIST_ITEM(list->first, struct land_waiter, link);
-        struct task *task = waiter->task;
-        land_waiter_end(waiter);
-        task_wake(task);
+        waiter_end(waiter);
+        task_wake(waiter->task);
     }
 }
 

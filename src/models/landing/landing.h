@@ -9,7 +9,6 @@
  * Threads: the executor. Landing has its own for SQL (worker.h). */
 #pragma once
 
-#include "base/dlist.h"
 #include "models/landing/dirty.h"
 #include "models/landing/rule.h"
 #include "store/task.h"
@@ -76,20 +75,12 @@ uint64_t landing_orphans(const struct landing *landing);
 
 /* ---- waiting ---- */
 
-/* What a command waits for; embedded by its owner, zeroed before use. */
-struct land_waiter {
-    struct task *task;
-    uint64_t since_ms; /* it waited for a lift first; what it was told then is true until it ends */
-    struct dlist *list; /* NULL: it is in none */
-    struct dlink link;
-};
-/* Before a command's run; the since_ms of its waiter is that of the run. */
-void landing_run_begin(struct landing *landing);
-/* After RC_COLD: true if it was a lift that it wants; the task is woken when that has ended. */
-bool landing_wait(struct landing *landing, struct land_waiter *waiter, struct task *task);
+/* What a command waits for is in *waiter, which is NULL before the first of these. */
+/* After RC_COLD of the last run: true if it wants a lift; the task is woken when that has ended. */
+bool landing_wait(struct landing *landing, void **waiter, struct task *task);
 /* The task is woken after every pass of a lander. */
-void landing_wait_pass(struct landing *landing, struct land_waiter *waiter, struct task *task);
-void land_waiter_end(struct land_waiter *waiter); /* at any time */
+void landing_wait_pass(struct landing *landing, void **waiter, struct task *task);
+void land_waiter_free(void *waiter); /* at any time; NULL is allowed */
 
 /* ---- for people; rule NULL: all rules ---- */
 
@@ -189,5 +180,5 @@ struct land_verify_result {
 struct land_verify *land_verify_start(struct land_rule *rule, bool repair);
 void land_verify_end(void *verify);
 /* The task is woken when it is over. */
-void land_verify_wait(struct land_verify *verify, struct land_waiter *waiter, struct task *task);
+void land_verify_wait(struct land_verify *verify, void **waiter, struct task *task);
 const struct land_verify_result *land_verify_result(const struct land_verify *verify);

@@ -104,7 +104,8 @@ struct landing {
     struct table lifts;  /* by key */
     struct lift *open;   /* to be started after this turn */
     struct lift *failed; /* kept for a moment: who waited has to hear of it */
-    struct lift *wanted; /* by the command that runs */
+    struct lift *wanted; /* by the run of this number, most recently */
+    uint64_t wanted_run;
     struct absences absences;
     uint64_t absence_seed;
     uint64_t absence_epoch;       /* what was noted in an earlier one is forgotten */
@@ -151,7 +152,7 @@ enum rc landing__rows_walk(struct land_rows *rows, const struct key *key, land_r
  * the clock went back our own may be so, too: what is not above them is none. */
 uint64_t landing__future_lsn(const struct landing *landing);
 void landing__waiters_wake(struct dlist *list);
-void landing__waiter_add(struct dlist *list, struct land_waiter *waiter, struct task *task);
+void landing__waiter_add(struct dlist *list, void **waiter, struct task *task);
 /* lander.c */
 enum rc lander_new(struct land_rule *rule, struct lander **ret_lander, struct err *err) NODISCARD;
 void lander_greeted(struct lander *lander);   /* before its first pass: the database was asked */

@@ -572,6 +572,7 @@ enum rc lift_need(struct land_rule *rule, const struct key *key, const struct by
     else if (lift->state == LIFT_OPEN)
         lift->whole = true; /* shape columns has one row for all fields */
     landing->wanted = lift;
+    landing->wanted_run = landing->kv->run_seq;
     return RC_COLD;
 }
 
@@ -597,15 +598,12 @@ void lifts_stale(struct landing *landing, const struct ns *ns)
     while (cursor != 0);
 }
 
-bool landing_wait(struct landing *landing, struct land_waiter *waiter, struct task *task)
+bool landing_wait(struct landing *landing, void **waiter, struct task *task)
 {
-    struct lift *lift = landing->wanted;
+    struct lift *lift = landing->wanted_run == landing->kv->run_seq ? landing->wanted : NULL;
     landing->wanted = NULL;
     if (!lift || lift->state == LIFT_FAILED)
         return false;
-    land_waiter_end(waiter);
-    if (waiter->since_ms == 0)
-        waiter->since_ms = clock_unix_ms(landing->options.clock);
     landing__waiter_add(&lift->waiters, waiter, task);
     return true;
 }

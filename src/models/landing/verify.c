@@ -166,7 +166,7 @@ const struct land_verify_result *land_verify_result(const struct land_verify *ve
     return &verify->result;
 }
 
-void land_verify_wait(struct land_verify *verify, struct land_waiter *waiter, struct task *task)
+void land_verify_wait(struct land_verify *verify, void **waiter, struct task *task)
 {
     landing__waiter_add(&verify->waiters, waiter, task);
 }

@@ -227,6 +227,9 @@ void cache_turn(struct cache *cache)
 
 static void want_note(struct cache *cache, struct tile_read *read)
 {
+    if (cache->wanted_run != cache->tiles->kv->run_seq)
+        cache->wanted_count = 0;
+    cache->wanted_run = cache->tiles->kv->run_seq;
     if (cache->wanted_count == cache->wanted_cap) {
         cache->wanted_cap = cache->wanted_cap ? 2 * cache->wanted_cap : 64;
         cache->wanted = mem_realloc(cache->wanted, cache->wanted_cap * sizeof(struct tile_read *));
@@ -296,9 +299,11 @@ void cache_forget(struct cache *cache, const struct tile_type *type, struct tile
 
 /* ---- waiting ---- */
 
-void tiles_run_begin(struct tiles *tiles)
+struct tile_waiter *tile__waiter(void **waiter)
 {
-    tiles->cache.wanted_count = 0;
+    if (!*waiter)
+        *waiter = mem_zalloc(sizeof(struct tile_waiter));
+    return *waiter;
 }
 
 static void want_add(struct tile_waiter *waiter, struct tile_read *read)
@@ -315,19 +320,22 @@ static void want_add(struct tile_waiter *waiter, struct tile_read *read)
         lru_remove(read);
 }
 
-bool tiles_wait(struct tiles *tiles, struct tile_waiter *waiter, struct task *task)
+bool tiles_wait(struct tiles *tiles, void **to, struct task *task)
 {
     struct cache *cache = &tiles->cache;
+    bool wants = cache->wanted_run == tiles->kv->run_seq && cache->wanted_count > 0;
+    if (!wants && !*to)
+        return false;
+    struct tile_waiter *waiter = tile__waiter(to);
     waiter->task = task;
-    for (size_t i = 0; i < cache->wanted_count; i++)
+    for (size_t i = 0; wants && i < cache->wanted_count; i++)
         want_add(waiter, cache->wanted[i]);
     cache->wanted_count = 0;
     return waiter->pending_count > 0;
 }
 
-void tile_waiter_end(struct tiles *tiles, struct tile_waiter *waiter)
+static void waiter_end(struct tile_waiter *waiter)
 {
-    (void)tiles;
     while (waiter->wants) {
         struct tile_want *want = waiter->wants;
         struct tile_read *read = want->read;
@@ -340,13 +348,20 @@ void tile_waiter_end(struct tiles *tiles, struct tile_waiter *waiter)
     *waiter = (struct tile_waiter){0};
 }
 
+void tile_waiter_free(void *waiter)
+{
+    if (waiter)
+        waiter_end(waiter);
+    mem_free(waiter);
+}
+
 void cache_done(struct cache *cache)
 {
     while (cache->all.first) {
         struct tile_read *read = DLIST_ITEM(cache->all.first, struct tile_read, all_link);
         struct tile_want *want = DLIST_ITEM(read->wants.first, struct tile_want, link);
         if (want) /* of a command that goes away with the server; the last one may free the read */
-            tile_waiter_end(cache->tiles, want->waiter);
+            waiter_end(want->waiter);
         else
             read_free(read);
     }

@@ -26,8 +26,9 @@ struct cache {
     struct dlist ats;  /* reads of "the newest not after", never kept */
     struct dlist open; /* to be started after this turn */
     struct dlist all;
-    struct tile_read **wanted; /* by the command that runs */
+    struct tile_read **wanted; /* by the run of this number */
     size_t wanted_count, wanted_cap;
+    uint64_t wanted_run;
     uint64_t bytes, bytes_max;
     uint64_t hits, misses, reads, failures; /* counted */
 };

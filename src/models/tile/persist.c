@@ -144,8 +144,9 @@ static void waiters_wake(struct persist *persist)
     }
 }
 
-void tiles_sync_wait(struct tiles *tiles, struct tile_waiter *waiter, struct task *task)
+void tiles_sync_wait(struct tiles *tiles, void **to, struct task *task)
 {
+    struct tile_waiter *waiter = tile__waiter(to);
     persist__waiter_end(waiter);
     waiter->task = task;
     waiter->round_list = &tiles->persist->waiters;

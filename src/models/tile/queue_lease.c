@@ -8,6 +8,7 @@
 
 #include "base/mem.h"
 #include "models/tile/queue.h"
+#include "models/tile/tile_int.h"
 
 #include "base/banned.h"
 
@@ -19,7 +20,7 @@ enum {
 
 struct queue_lease {
     struct task task;
-    struct queue_lease_options options;
+    struct tiles *tiles;
     size_t type_first; /* looked at first: a busy type does not keep the others waiting */
     bool failed;       /* the last step: the next one waits */
     bool asleep;
@@ -47,7 +48,7 @@ static size_t type_count(const struct tiles *tiles)
 /* A step of one type that has anything to do. RC_WAIT: none has. */
 static enum rc step(struct queue_lease *lease, const struct run *run, struct err *err)
 {
-    struct tiles *tiles = lease->options.tiles;
+    struct tiles *tiles = lease->tiles;
     size_t count = type_count(tiles);
     int64_t next_ms = INT64_MAX;
     for (size_t n = 0; n < count && !lease->failed; n++) {
@@ -75,7 +76,7 @@ static enum rc job_run(struct task *task, struct store *store, struct err *err)
     (void)store;
     lease->asleep = false;
     struct run run;
-    run_begin(&run, lease->options.kv, NULL, RUN_NO_LIFT);
+    run_begin(&run, lease->tiles->kv, NULL, RUN_NO_LIFT);
     return run_end(&run, step(lease, &run, err));
 }
 
@@ -87,33 +88,33 @@ static void job_done(struct task *task, enum rc rc, const struct err *err)
     (void)err;
     lease->asleep = false;
     lease->failed = rc != RC_OK;
-    task_start(lease->options.tasks, task);
+    task_start(lease->tiles->options.tasks, task);
 }
 
-struct queue_lease *queue_lease_new(const struct queue_lease_options *options)
+void queue_lease_start(struct tiles *tiles)
 {
-    struct queue_lease *lease = mem_zalloc(sizeof *lease);
-    lease->options = *options;
+    struct queue_lease *lease = tiles->lease = mem_zalloc(sizeof *lease);
+    lease->tiles = tiles;
     lease->task.run = job_run;
     lease->task.done = job_done;
     lease->task.flags = TASK_JOB | TASK_WRITES | TASK_DELETES;
-    task_start(options->tasks, &lease->task);
-    return lease;
+    task_start(tiles->options.tasks, &lease->task);
 }
 
-void queue_lease_free(struct queue_lease *lease)
+void queue_lease_end(struct tiles *tiles)
 {
-    if (!lease)
-        return;
-    task_cancel(&lease->task);
-    mem_free(lease);
+    if (tiles->lease)
+        task_cancel(&tiles->lease->task);
+    mem_free(tiles->lease);
+    tiles->lease = NULL;
 }
 
-void queue_lease_deadline_set(struct queue_lease *lease, int64_t lease_ms)
+void queue_lease_deadline_set(struct tiles *tiles, int64_t lease_ms)
 {
+    struct queue_lease *lease = tiles->lease;
     if (!lease->asleep || lease_ms >= lease->wake_ms)
         return;
     lease->asleep = false;
     task_cancel(&lease->task);
-    task_start(lease->options.tasks, &lease->task);
+    task_start(lease->tiles->options.tasks, &lease->task);
 }

@@ -16,7 +16,6 @@
  * Threads: the executor. */
 #pragma once
 
-#include "base/dlist.h"
 #include "store/prefetch.h"
 #include "store/task.h"
 #include "models/tile/tilekey.h"
@@ -82,6 +81,7 @@ struct tile_type *tiles_type_at(const struct tiles *tiles, size_t index);   /* N
 const char *tile_type_name(const struct tile_type *type);
 enum tile_kind tile_type_kind(const struct tile_type *type);
 bool tile_type_is_bare(const struct tile_type *type);
+struct tiles *tile_type_tiles(const struct tile_type *type);
 /* Inside a commit: tasks of this type have kinds from now on, and an older server, which would mix
  * them up, refuses to start. */
 enum rc tile_type_kinds_note(struct tile_type *type, struct err *err) NODISCARD;
@@ -228,21 +228,12 @@ bool tiles_damage(const struct tiles *tiles, struct err *ret_err);
 
 /* ---- waiting ---- */
 
-/* What a command waits for; embedded by its owner, zeroed before use. */
-struct tile_waiter {
-    struct task *task;
-    struct tile_want *wants;  /* what it asked for and holds until it ends */
-    size_t pending_count;     /* that have not been answered */
-    struct dlist *round_list; /* of tiles_sync_wait(); NULL: it is in none */
-    struct dlink round_link;
-};
-/* Before each run of a command that may wait. */
-void tiles_run_begin(struct tiles *tiles);
-/* After RC_COLD: true if a shard has to be read; the task is woken when everything that the run
- * asked for is there. The caller tells the task to wait: task_wait_event(). */
-bool tiles_wait(struct tiles *tiles, struct tile_waiter *waiter, struct task *task);
-/* The command has ended, or goes away: what was read for it may be dropped. */
-void tile_waiter_end(struct tiles *tiles, struct tile_waiter *waiter);
+/* What a command waits for, and holds, is in *waiter, which is NULL before the first of these. */
+/* After RC_COLD of the last run: true if a shard has to be read; the task is woken when everything
+ * that the run asked for is there. The caller tells the task to wait: task_wait_event(). */
+bool tiles_wait(struct tiles *tiles, void **waiter, struct task *task);
+/* The command has ended, or goes away: what was read for it may be dropped. NULL is allowed. */
+void tile_waiter_free(void *waiter);
 
 /* ---- persistence ---- */
 
@@ -251,6 +242,6 @@ void tiles_sync_ask(struct tiles *tiles, uint64_t lsn);
 /* Everything up to the LSN is in the shards. */
 bool tiles_is_synced(const struct tiles *tiles, uint64_t lsn);
 /* The task is woken at the end of the next round, good or bad; only if there are shards. */
-void tiles_sync_wait(struct tiles *tiles, struct tile_waiter *waiter, struct task *task);
+void tiles_sync_wait(struct tiles *tiles, void **waiter, struct task *task);
 uint64_t tiles_failed_rounds(const struct tiles *tiles); /* since the start */
 const char *tiles_trouble(const struct tiles *tiles);    /* of the last round; NULL: it went well */

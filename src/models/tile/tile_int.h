@@ -60,6 +60,7 @@ struct tile_type {
 };
 
 struct persist;
+enum { TILE_PLAIN_COMMANDS = 10 };
 
 struct tiles {
     struct tiles_options options;
@@ -76,6 +77,8 @@ struct tiles {
     struct persist *persist;
     struct cache cache;
     struct dlist scans;
+    struct queue_lease *lease;
+    const struct cmd *plain[TILE_PLAIN_COMMANDS]; /* cmd_tile_plain.c; NULL: not found yet */
 };
 
 /* A key as a suffix. */
@@ -162,6 +165,14 @@ enum rc persist_new(struct tiles *tiles, struct persist **ret_persist, struct er
 void persist_free(struct persist *persist);   /* the workers have ended; NULL is allowed */
 void persist_marked(struct persist *persist); /* something has changed */
 bool persist_turn(struct persist *persist);   /* between turns; true: its task runs again */
+struct tile_waiter {
+    struct task *task;
+    struct tile_want *wants;  /* what it asked for and holds until it ends */
+    size_t pending_count;     /* that have not been answered */
+    struct dlist *round_list; /* of tiles_sync_wait(); NULL: it is in none */
+    struct dlink round_link;
+};
+struct tile_waiter *tile__waiter(void **waiter); /* made if it is not there */
 void persist__waiter_end(struct tile_waiter *waiter);
 struct persist_stats {
     uint64_t persisted, removed, batches, failures; /* since the start */

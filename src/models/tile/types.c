@@ -635,6 +635,11 @@ enum tile_kind tile_type_kind(const struct tile_type *type)
     return type->kind;
 }
 
+struct tiles *tile_type_tiles(const struct tile_type *type)
+{
+    return type->tiles;
+}
+
 bool tile_type_is_bare(const struct tile_type *type)
 {
     return type->bare;

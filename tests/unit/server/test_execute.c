@@ -36,7 +36,7 @@ TEST(a_command_does_not_wait_for_what_the_one_before_it_wanted)
     server_fix_send(conn, "GET cold");
     server_fix_turn(&fix);
     ASSERT_TRUE(conn->parked != NULL);
-    ASSERT_TRUE(conn->parked->land.list == NULL); /* GET waits for its own row only */
+    ASSERT_TRUE(conn->parked->since_ms == 0); /* GET waits for its own row, and for no model */
     server_fix_run(&fix);
     ASSERT_STR(server_fix_take(&fix, conn),
                "-WRONGTYPE Operation against a key holding the wrong kind of value $1 1");

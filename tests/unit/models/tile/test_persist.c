@@ -102,7 +102,7 @@ struct command {
     bool asks, at;
     bool pauses; /* after it has what it has asked for first, until the test goes on */
     int run_count;
-    struct tile_waiter waiter;
+    void *waiter;
     bool over;
     enum rc rc;
     char found[32];
@@ -137,8 +137,9 @@ static enum rc command_run(struct task *task, struct store *store, struct err *e
         task_wait_event(task);
         return RC_WAIT;
     }
-    tiles_run_begin(command->fix->tiles);
-    enum rc rc = command_try(command, err);
+    struct run run;
+    run_begin(&run, &command->fix->kv, NULL, 0);
+    enum rc rc = run_end(&run, command_try(command, err));
     if (rc == RC_COLD && tiles_wait(command->fix->tiles, &command->waiter, task))
         task_wait_event(task);
     return rc;
@@ -148,7 +149,7 @@ static void command_done(struct task *task, enum rc rc, const struct err *err)
 {
     struct command *command = (struct command *)task;
     (void)err;
-    tile_waiter_end(command->fix->tiles, &command->waiter);
+    tile_waiter_free(command->waiter);
     command->over = true;
     command->rc = rc;
 }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /* cmd_fs.c - FS.*: files and directories one by one. */
-#include "server/cmd/cmd_fs.h"
+#include "models/fs/cmd_fs.h"
 
 #include "base/macros.h"
 #include "types/number.h"
@@ -93,7 +93,7 @@ enum rc cmd_fs_mkdir(struct cmd_ctx *ctx)
     uint64_t id;
     enum rc rc = attrs_args(ctx, WITH_PARENTS | WITH_MODE | WITH_NAMES, &attrs, &parents);
     if (rc == RC_OK)
-        rc = fs_mkdir(ctx->server->fs, ctx->argv[1], parents, &attrs, &id, ctx->err);
+        rc = fs_mkdir(cmd_model(ctx), ctx->argv[1], parents, &attrs, &id, ctx->err);
     if (rc == RC_OK)
         resp_add_int(ctx->reply, (int64_t)id);
     return rc;
@@ -106,7 +106,7 @@ enum rc cmd_fs_create(struct cmd_ctx *ctx)
     uint64_t id;
     enum rc rc = attrs_args(ctx, WITH_MODE | WITH_NAMES | WITH_BLOCK, &attrs, &parents);
     if (rc == RC_OK)
-        rc = fs_create(ctx->server->fs, ctx->argv[1], &attrs, &id, ctx->err);
+        rc = fs_create(cmd_model(ctx), ctx->argv[1], &attrs, &id, ctx->err);
     if (rc == RC_OK)
         resp_add_int(ctx->reply, (int64_t)id);
     return rc;
@@ -117,7 +117,7 @@ static enum rc resize(struct cmd_ctx *ctx, bool complete)
     int64_t size;
     enum rc rc = cmd_int_range(ctx, 2, 0, INT64_MAX, NULL, &size);
     if (rc == RC_OK)
-        rc = fs_resize(ctx->server->fs, ctx->argv[1], (uint64_t)size, complete, ctx->run->now_ms,
+        rc = fs_resize(cmd_model(ctx), ctx->argv[1], (uint64_t)size, complete, ctx->run->now_ms,
                        ctx->err);
     return ok(ctx, rc);
 }
@@ -137,7 +137,7 @@ enum rc cmd_fs_chmod(struct cmd_ctx *ctx)
     struct fs_attrs attrs = {.has_mode = true};
     enum rc rc = mode_arg(ctx, ctx->argv[2], &attrs.mode);
     if (rc == RC_OK)
-        rc = fs_attrs_set(ctx->server->fs, ctx->argv[1], &attrs, ctx->err);
+        rc = fs_attrs_set(cmd_model(ctx), ctx->argv[1], &attrs, ctx->err);
     return ok(ctx, rc);
 }
 
@@ -147,7 +147,7 @@ enum rc cmd_fs_chown(struct cmd_ctx *ctx)
     bool parents;
     enum rc rc = attrs_args(ctx, WITH_NAMES, &attrs, &parents);
     if (rc == RC_OK)
-        rc = fs_attrs_set(ctx->server->fs, ctx->argv[1], &attrs, ctx->err);
+        rc = fs_attrs_set(cmd_model(ctx), ctx->argv[1], &attrs, ctx->err);
     return ok(ctx, rc);
 }
 
@@ -164,7 +164,7 @@ enum rc cmd_fs_utime(struct cmd_ctx *ctx)
         return rc;
     attrs.modify_ms = (uint64_t)modify_ms;
     attrs.create_ms = (uint64_t)create_ms;
-    return ok(ctx, fs_attrs_set(ctx->server->fs, ctx->argv[1], &attrs, ctx->err));
+    return ok(ctx, fs_attrs_set(cmd_model(ctx), ctx->argv[1], &attrs, ctx->err));
 }
 
 enum rc cmd_fs_mv(struct cmd_ctx *ctx)
@@ -172,7 +172,7 @@ enum rc cmd_fs_mv(struct cmd_ctx *ctx)
     bool replace = ctx->argc == 4 && cmd_arg_is(ctx->argv[3], "REPLACE");
     if (ctx->argc > 4 || (ctx->argc == 4 && !replace))
         return cmd_syntax_error(ctx);
-    return ok(ctx, fs_move(ctx->server->fs, ctx->argv[1], ctx->argv[2], replace, ctx->err));
+    return ok(ctx, fs_move(cmd_model(ctx), ctx->argv[1], ctx->argv[2], replace, ctx->err));
 }
 
 enum rc cmd_fs_rm(struct cmd_ctx *ctx)
@@ -180,7 +180,7 @@ enum rc cmd_fs_rm(struct cmd_ctx *ctx)
     bool recursive = ctx->argc == 3 && cmd_arg_is(ctx->argv[2], "RECURSIVE");
     if (ctx->argc > 3 || (ctx->argc == 3 && !recursive))
         return cmd_syntax_error(ctx);
-    return ok(ctx, fs_remove(ctx->server->fs, ctx->argv[1], recursive, ctx->err));
+    return ok(ctx, fs_remove(cmd_model(ctx), ctx->argv[1], recursive, ctx->err));
 }
 
 /* ---- reading ---- */
@@ -269,7 +269,7 @@ enum rc cmd_fs_stat(struct cmd_ctx *ctx)
     bool proto = ctx->argc == 3 && cmd_arg_is(ctx->argv[2], "PROTO");
     if (ctx->argc > 3 || (ctx->argc == 3 && !proto))
         return cmd_syntax_error(ctx);
-    enum rc rc = fs_stat(ctx->server->fs, ctx->argv[1], true, &stat, ctx->err);
+    enum rc rc = fs_stat(cmd_model(ctx), ctx->argv[1], true, &stat, ctx->err);
     if (rc != RC_OK)
         return rc;
     if (proto)
@@ -285,7 +285,7 @@ enum rc cmd_fs_mstat(struct cmd_ctx *ctx)
     for (size_t i = 1; i < ctx->argc; i++) {
         struct fs_stat stat;
         bool found;
-        enum rc rc = fs_stat_try(ctx->server->fs, ctx->argv[i], &found, &stat, ctx->err);
+        enum rc rc = fs_stat_try(cmd_model(ctx), ctx->argv[i], &found, &stat, ctx->err);
         if (rc == RC_COLD)
             cold = rc; /* all are asked for before the command waits */
         else if (rc != RC_OK)
@@ -330,7 +330,7 @@ enum rc cmd_fs_blocks(struct cmd_ctx *ctx)
     int64_t from, max;
     enum rc rc = blocks_args(ctx, &from, &max);
     if (rc == RC_OK)
-        rc = fs_stat(ctx->server->fs, ctx->argv[1], false, &stat, ctx->err);
+        rc = fs_stat(cmd_model(ctx), ctx->argv[1], false, &stat, ctx->err);
     if (rc != RC_OK)
         return rc;
     if (fs_entry_is_dir(&stat.entry))

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /* resp_out.c - writes replies in either protocol. */
-#include "server/resp_out.h"
+#include "command/resp_out.h"
 
 #include <inttypes.h>
 #include <stdio.h>

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /* cmd_tile_meta.c - TILE.META: sets of metadata. */
-#include "server/cmd/cmd_tile.h"
+#include "models/tile/cmd_tile.h"
 
 #include "base/banned.h"
 
@@ -17,7 +17,7 @@ enum rc cmd_tile_meta_set(struct cmd_ctx *ctx)
     bool changed;
     enum rc rc = args_parse(ctx, &type, &packed);
     if (rc == RC_OK)
-        rc = tile_meta_set(ctx->server->tiles, type, packed, ctx->argv[4], &changed, ctx->err);
+        rc = tile_meta_set(cmd_model(ctx), type, packed, ctx->argv[4], &changed, ctx->err);
     if (rc == RC_OK)
         resp_add_int(ctx->reply, changed);
     return rc;
@@ -27,7 +27,7 @@ static enum rc found_reply(struct cmd_ctx *ctx, struct tile_type *type, uint64_t
 {
     struct tile_meta_found found;
     char text[TILEKEY_TEXT_BYTES];
-    enum rc rc = tile_meta_get(ctx->server->tiles, type, packed, &found, ctx->err);
+    enum rc rc = tile_meta_get(cmd_model(ctx), type, packed, &found, ctx->err);
     if (rc == RC_NOT_FOUND) {
         resp_add_null_array(ctx->reply);
         return RC_OK;
@@ -62,7 +62,7 @@ static enum rc status_move(struct cmd_ctx *ctx, struct tile_type *type, uint64_t
     enum tile_status status;
     if (!tile_status_parse(ctx->argv[4], &status))
         return cmd_error(ctx, "a status is PENDING, IN_PROGRESS, DONE or ERROR");
-    enum rc rc = tile_meta_move(ctx->server->tiles, ctx->run, type, packed, status, ctx->err);
+    enum rc rc = tile_meta_move(cmd_model(ctx), ctx->run, type, packed, status, ctx->err);
     if (rc == RC_NOT_FOUND)
         return cmd_error(ctx, "no such set of metadata");
     if (rc == RC_OK)
@@ -81,7 +81,7 @@ enum rc cmd_tile_meta_status(struct cmd_ctx *ctx)
     if (rc == RC_OK && ctx->argc == 5)
         return status_move(ctx, type, packed);
     if (rc == RC_OK)
-        rc = tile_meta_get(ctx->server->tiles, type, packed, &found, ctx->err);
+        rc = tile_meta_get(cmd_model(ctx), type, packed, &found, ctx->err);
     if (rc == RC_OK)
         resp_add_text(ctx->reply, tile_status_name(found.status));
     else if (rc == RC_NOT_FOUND)
@@ -99,7 +99,7 @@ enum rc cmd_tile_meta_del(struct cmd_ctx *ctx)
         bool existed = false;
         rc = tilekey_parse(ctx->argv[i], &packed, ctx->err);
         if (rc == RC_OK)
-            rc = tile_meta_del(ctx->server->tiles, type, packed, &existed, ctx->err);
+            rc = tile_meta_del(cmd_model(ctx), type, packed, &existed, ctx->err);
         count += existed;
     }
     if (rc == RC_OK)

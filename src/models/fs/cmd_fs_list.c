@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /* cmd_fs_list.c - FS.*: directories as a whole, and mounts. */
-#include "server/cmd/cmd_fs.h"
+#include "models/fs/cmd_fs.h"
 
 #include "base/banned.h"
 
@@ -49,10 +49,10 @@ static void next_add(struct resp_out *reply, bool more, struct bytes next)
 
 static enum rc stats_add(struct cmd_ctx *ctx, const struct fs_page *page)
 {
-    enum rc rc = fs_list_warm(ctx->server->fs, page, ctx->err);
+    enum rc rc = fs_list_warm(cmd_model(ctx), page, ctx->err);
     for (size_t i = 0; rc == RC_OK && i < page->count; i++) {
         struct fs_stat stat;
-        rc = fs_list_stat(ctx->server->fs, &page->entry[i], &stat, ctx->err);
+        rc = fs_list_stat(cmd_model(ctx), &page->entry[i], &stat, ctx->err);
         if (rc == RC_OK)
             cmd_fs_stat_add(ctx->reply, &stat, "name", page->entry[i].name);
     }
@@ -65,7 +65,7 @@ enum rc cmd_fs_ls(struct cmd_ctx *ctx)
     struct fs_page page;
     enum rc rc = page_parse(ctx, 2, true, &args);
     if (rc == RC_OK)
-        rc = fs_list(ctx->server->fs, ctx->argv[1], args.from, (size_t)args.count, &page, ctx->err);
+        rc = fs_list(cmd_model(ctx), ctx->argv[1], args.from, (size_t)args.count, &page, ctx->err);
     if (rc != RC_OK)
         return rc;
     next_add(ctx->reply, page.more, page.next);
@@ -81,7 +81,7 @@ enum rc cmd_fs_ls(struct cmd_ctx *ctx)
 
 enum rc cmd_fs_mount(struct cmd_ctx *ctx)
 {
-    enum rc rc = fs_mount(ctx->server->fs, ctx->argv[1], ctx->argv[2], ctx->err);
+    enum rc rc = fs_mount(cmd_model(ctx), ctx->argv[1], ctx->argv[2], ctx->err);
     if (rc == RC_OK)
         resp_add_status(ctx->reply, "OK");
     return rc;
@@ -89,7 +89,7 @@ enum rc cmd_fs_mount(struct cmd_ctx *ctx)
 
 enum rc cmd_fs_umount(struct cmd_ctx *ctx)
 {
-    enum rc rc = fs_unmount(ctx->server->fs, ctx->argv[1], ctx->err);
+    enum rc rc = fs_unmount(cmd_model(ctx), ctx->argv[1], ctx->err);
     if (rc == RC_OK)
         resp_add_status(ctx->reply, "OK");
     return rc;
@@ -101,7 +101,7 @@ enum rc cmd_fs_mounts(struct cmd_ctx *ctx)
     struct fs_mounts page;
     enum rc rc = page_parse(ctx, 1, false, &args);
     if (rc == RC_OK)
-        rc = fs_mounts(ctx->server->fs, args.from, (size_t)args.count, &page, ctx->err);
+        rc = fs_mounts(cmd_model(ctx), args.from, (size_t)args.count, &page, ctx->err);
     if (rc != RC_OK)
         return rc;
     next_add(ctx->reply, page.more, page.next);
@@ -117,7 +117,7 @@ enum rc cmd_fs_resolve(struct cmd_ctx *ctx)
 {
     struct fs_mount mount;
     struct bytes rest;
-    enum rc rc = fs_resolve(ctx->server->fs, ctx->argv[1], &mount, &rest, ctx->err);
+    enum rc rc = fs_resolve(cmd_model(ctx), ctx->argv[1], &mount, &rest, ctx->err);
     if (rc != RC_OK)
         return rc;
     bool slash = rest.len > 0 && mount.uri.ptr[mount.uri.len - 1] != '/';

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /* cmd_tile.c - TILE.*: single tiles. */
-#include "server/cmd/cmd_tile.h"
+#include "models/tile/cmd_tile.h"
 
 #include "base/banned.h"
 
@@ -11,7 +11,7 @@ static enum rc type_error(struct cmd_ctx *ctx, struct bytes name)
     const struct tile_type *type;
     bool good = true;
     buf_init(&list, ERR_TEXT_BYTES);
-    for (size_t i = 0; good && (type = tiles_type_at(ctx->server->tiles, i)); i++)
+    for (size_t i = 0; good && (type = tiles_type_at(cmd_model(ctx), i)); i++)
         good = buf_printf(&list, " %s=%u%s", tile_type_name(type), tile_type_db(type),
                           tile_type_is_bare(type) ? ":bare" : "");
     return err_set(ctx->err, RC_INVALID, "there is no tile type \"%.*s\"; there are:%.*s",
@@ -22,7 +22,7 @@ static enum rc type_error(struct cmd_ctx *ctx, struct bytes name)
 
 enum rc cmd_tile_type(struct cmd_ctx *ctx, size_t arg, struct tile_type **ret_type)
 {
-    *ret_type = tiles_type(ctx->server->tiles, ctx->argv[arg]);
+    *ret_type = tiles_type(cmd_model(ctx), ctx->argv[arg]);
     return LIKELY(*ret_type != NULL) ? RC_OK : type_error(ctx, ctx->argv[arg]);
 }
 
@@ -90,7 +90,7 @@ enum rc cmd_tile_set(struct cmd_ctx *ctx)
     if (rc == RC_OK)
         rc = key_parse(ctx, type, ctx->argv[2], options.has_ms, options.ms, &key);
     if (rc == RC_OK)
-        rc = tile_set(ctx->server->tiles, type, key, &options.value, ctx->err);
+        rc = tile_set(cmd_model(ctx), type, key, &options.value, ctx->err);
     if (rc == RC_OK)
         resp_add_status(ctx->reply, "OK");
     return rc;
@@ -111,7 +111,7 @@ enum rc cmd_tile_mset(struct cmd_ctx *ctx)
         if (rc == RC_OK)
             rc = cmd_tile_number(ctx, i + 2, &value.provider);
         if (rc == RC_OK)
-            rc = tile_set(ctx->server->tiles, type, key, &value, ctx->err);
+            rc = tile_set(cmd_model(ctx), type, key, &value, ctx->err);
     }
     if (rc == RC_OK)
         resp_add_status(ctx->reply, "OK");
@@ -148,7 +148,7 @@ static enum rc get_options_parse(struct cmd_ctx *ctx, struct get_options *option
 static enum rc get(struct cmd_ctx *ctx, struct tile_type *type, const struct get_options *options,
                    struct tile_found *ret_found)
 {
-    struct tiles *tiles = ctx->server->tiles;
+    struct tiles *tiles = cmd_model(ctx);
     struct tilekey key;
     struct bytes text = ctx->argv[2];
     bool has_time = options->has_ms || (text.len && memchr(text.ptr, ':', text.len));
@@ -212,7 +212,7 @@ enum rc cmd_tile_mget(struct cmd_ctx *ctx)
         struct tile_found found;
         rc = tile_key_parse(type, ctx->argv[i], &key, ctx->err);
         if (rc == RC_OK)
-            rc = tile_get(ctx->server->tiles, type, key, &found, ctx->err);
+            rc = tile_get(cmd_model(ctx), type, key, &found, ctx->err);
         if (rc == RC_OK)
             resp_add_bulk(ctx->reply, found.value.data);
         else if (rc == RC_NOT_FOUND)
@@ -229,7 +229,7 @@ enum rc cmd_tile_mget(struct cmd_ctx *ctx)
 /* What may have to be read from shards is asked for all at once, before the first change. */
 static enum rc exist_count(struct cmd_ctx *ctx, struct tile_type *type, bool del)
 {
-    struct tiles *tiles = ctx->server->tiles;
+    struct tiles *tiles = cmd_model(ctx);
     int64_t count = 0;
     bool cold = false;
     for (size_t i = 2; i < ctx->argc; i++) {

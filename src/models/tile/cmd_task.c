@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /* cmd_task.c - TASK.*: arguments and replies around models/tile/queue.h. */
-#include "server/server_int.h"
+#include "models/tile/cmd_tile.h"
 #include "models/tile/queue.h"
 #include "models/tile/queue_lease.h"
 
@@ -12,7 +12,7 @@ static enum rc queue_of(struct cmd_ctx *ctx, struct queue *ret_queue)
     if (!type)
         return cmd_error(ctx, "tasks belong to the database of a tile type: SELECT one of "
                               "tile-types");
-    *ret_queue = (struct queue){ctx->run, ctx->server->tiles, type};
+    *ret_queue = (struct queue){ctx->run, cmd_model(ctx), type};
     return RC_OK;
 }
 
@@ -129,7 +129,7 @@ enum rc cmd_task_take(struct cmd_ctx *ctx)
         return cmd_block(ctx, &(struct cmd_blocking){&queue_key, 1, KV_EVENT_LIST,
                                                      (uint64_t)args.block_ms, nothing_taken});
     if (take.taken_count > 0) /* also if this is taken back: it finds nothing then */
-        queue_lease_deadline_set(ctx->server->queue_lease, take.taken[0].lease_ms);
+        queue_lease_deadline_set(cmd_model(ctx), take.taken[0].lease_ms);
     taken_reply(ctx, &take);
     return RC_OK;
 }
@@ -207,7 +207,7 @@ enum rc cmd_task_extend(struct cmd_ctx *ctx)
         rc = queue_extend(&queue, &end, lease_ms, &end_ms, ctx->err);
     if (rc != RC_OK)
         return rc;
-    queue_lease_deadline_set(ctx->server->queue_lease, end_ms); /* it may be earlier than before */
+    queue_lease_deadline_set(cmd_model(ctx), end_ms); /* it may be earlier than before */
     resp_add_int(ctx->reply, end_ms);
     return RC_OK;
 }

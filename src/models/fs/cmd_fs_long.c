@@ -2,7 +2,7 @@
 /* cmd_fs_long.c - FS.*: what may meet millions of rows, and waits for a frozen view then. */
 #include "models/fs/check.h"
 #include "models/fs/query.h"
-#include "server/cmd/cmd_fs.h"
+#include "models/fs/cmd_fs.h"
 
 #include "base/banned.h"
 
@@ -15,12 +15,12 @@ typedef void answer_fn(struct resp_out *reply, const struct fs_answer *answer);
 /* In this commit, if it is little; else as a job, for which the request waits. */
 static enum rc query_run(struct cmd_ctx *ctx, const struct fs_query *query, answer_fn *fn)
 {
-    struct request *request = ctx->request;
+    struct cmd_request *request = ctx->request;
     const struct fs_answer *answer;
     if (!request || !request->state) {
         struct fs_answer small;
         fs_answer_init(&small);
-        enum rc rc = fs_query_try(ctx->server->fs, query, &small, ctx->err);
+        enum rc rc = fs_query_try(cmd_model(ctx), query, &small, ctx->err);
         if (rc == RC_OK)
             fn(ctx->reply, &small);
         fs_answer_done(&small);
@@ -28,7 +28,7 @@ static enum rc query_run(struct cmd_ctx *ctx, const struct fs_query *query, answ
             rc = RC_WAIT; /* it is no small one */
         if (rc != RC_WAIT || !request)
             return rc; /* RC_WAIT: runs again, as a request */
-        request->state = fs_query_start(ctx->server->fs, query);
+        request->state = fs_query_start(cmd_model(ctx), query);
         request->state_free = fs_query_end;
     }
     enum rc rc = fs_query_result(request->state, &request->task, &answer, ctx->err);
@@ -142,14 +142,14 @@ static void check_add(struct resp_out *reply, const struct fs_check_result *resu
 
 enum rc cmd_fs_check(struct cmd_ctx *ctx)
 {
-    struct request *request = ctx->request;
+    struct cmd_request *request = ctx->request;
     bool repair = ctx->argc == 2 && cmd_arg_is(ctx->argv[1], "REPAIR");
     if (ctx->argc > 2 || (ctx->argc == 2 && !repair))
         return cmd_syntax_error(ctx);
     if (!request)
         return RC_WAIT; /* runs again, as a request */
     if (!request->state) {
-        request->state = fs_check_new(ctx->server->fs, repair);
+        request->state = fs_check_new(cmd_model(ctx), repair);
         request->state_free = fs_check_free;
     }
     enum rc rc = fs_check_step(request->state, &request->task, ctx->err);

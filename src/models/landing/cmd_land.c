@@ -2,8 +2,7 @@
 /* cmd_land.c - LAND.*: rules, and what becomes of their keys. */
 #include "base/mem.h"
 #include "models/landing/shape.h"
-#include "server/cmd/cmd_land.h"
-#include "server/server_int.h"
+#include "models/landing/cmd_land.h"
 #include "types/hash.h"
 #include "types/number.h"
 
@@ -13,7 +12,7 @@ enum { EXPLAIN_FIELDS_MAX = 100, EXPLAIN_BYTES_MAX = 16 * 1024 * 1024 };
 
 enum rc cmd_land_rule_arg(struct cmd_ctx *ctx, size_t arg, struct land_rule **ret_rule)
 {
-    *ret_rule = landing_rule(ctx->server->landing, ctx->argv[arg]);
+    *ret_rule = landing_rule(cmd_model(ctx), ctx->argv[arg]);
     if (!*ret_rule)
         return cmd_error(ctx, "there is no such rule");
     return RC_OK;
@@ -25,7 +24,7 @@ enum rc cmd_land_rule_arg(struct cmd_ctx *ctx, size_t arg, struct land_rule **re
  * in force. */
 enum rc cmd_land_rule_add(struct cmd_ctx *ctx)
 {
-    struct request *request = ctx->request;
+    struct cmd_request *request = ctx->request;
     if (!request)
         return RC_WAIT; /* runs again, as a request */
     enum rc rc = RC_OK;
@@ -34,7 +33,7 @@ enum rc cmd_land_rule_add(struct cmd_ctx *ctx)
         struct rule_spec *spec;
         rc = rule_parse(ctx->argv + 2, ctx->argc - 2, &spec, ctx->err);
         if (rc == RC_OK)
-            rc = land_adding_new(ctx->server->landing, spec, &adding, ctx->err);
+            rc = land_adding_new(cmd_model(ctx), spec, &adding, ctx->err);
         request->state = adding;
         request->state_free = land_adding_free;
     }
@@ -78,7 +77,7 @@ enum rc cmd_land_rule_del(struct cmd_ctx *ctx)
 
 enum rc cmd_land_rule_list(struct cmd_ctx *ctx)
 {
-    struct landing *landing = ctx->server->landing;
+    struct landing *landing = cmd_model(ctx);
     size_t mark = resp_open(ctx->reply), count = 0;
     struct land_rule *rule = NULL;
     while ((rule = landing_rule_next(landing, rule))) {
@@ -192,7 +191,7 @@ enum rc cmd_land_status(struct cmd_ctx *ctx)
         return rc == RC_OK ? status_add(ctx, rule) : rc;
     }
     size_t mark = resp_open(ctx->reply);
-    while ((rule = landing_rule_next(ctx->server->landing, rule))) {
+    while ((rule = landing_rule_next(cmd_model(ctx), rule))) {
         enum rc rc = status_add(ctx, rule);
         if (rc != RC_OK)
             return rc;
@@ -209,7 +208,7 @@ struct land_wait {     /* when the command began to wait */
     uint64_t since_ns; /* FLUSH: the database has to answer after that */
 };
 
-static struct land_wait *wait_of(struct request *request)
+static struct land_wait *wait_of(struct cmd_request *request)
 {
     if (!request->state) {
         request->state = mem_zalloc(sizeof(struct land_wait));
@@ -220,8 +219,8 @@ static struct land_wait *wait_of(struct request *request)
 
 static enum rc pass_wait(struct cmd_ctx *ctx, struct land_rule *rule, const struct land_wait *wait)
 {
-    landing_kick(ctx->server->landing, rule, wait->lsn, wait->since_ns);
-    landing_wait_pass(ctx->server->landing, &ctx->request->land, &ctx->request->task);
+    landing_kick(cmd_model(ctx), rule, wait->lsn, wait->since_ns);
+    landing_wait_pass(cmd_model(ctx), cmd_waiter(ctx), &ctx->request->task);
     task_wait_event(&ctx->request->task);
     return RC_WAIT;
 }
@@ -229,7 +228,7 @@ static enum rc pass_wait(struct cmd_ctx *ctx, struct land_rule *rule, const stru
 static const char *trouble_of(struct cmd_ctx *ctx, const struct land_rule *wanted,
                               const struct land_wait *wait)
 {
-    struct landing *landing = ctx->server->landing;
+    struct landing *landing = cmd_model(ctx);
     struct land_rule *rule = NULL;
     while ((rule = landing_rule_next(landing, rule))) {
         const char *trouble = land_rule_trouble(rule);
@@ -256,7 +255,7 @@ static enum rc flush_reply(struct cmd_ctx *ctx, const struct land_rule *rule)
 
 enum rc cmd_land_flush(struct cmd_ctx *ctx)
 {
-    struct landing *landing = ctx->server->landing;
+    struct landing *landing = cmd_model(ctx);
     struct land_rule *rule = NULL;
     enum rc rc = ctx->argc == 2 ? cmd_land_rule_arg(ctx, 1, &rule) : RC_OK;
     if (rc != RC_OK)
@@ -269,7 +268,7 @@ enum rc cmd_land_flush(struct cmd_ctx *ctx)
     bool begins = wait->lsn == 0;
     if (begins)
         *wait = (struct land_wait){.lsn = store_last_lsn(ctx->run->kv->store),
-                                   .since_ns = clock_mono_ns(ctx->server->clock)};
+                                   .since_ns = clock_mono_ns(ctx->run->kv->clock)};
     if (begins && landing_rule_next(landing, NULL))
         return pass_wait(ctx, rule, wait); /* also if nothing is new: refused entries are tried */
     if (landing_is_through(landing, rule, wait->lsn, wait->since_ns))
@@ -300,17 +299,17 @@ enum rc cmd_land_wait(struct cmd_ctx *ctx)
         ctx->request->give_up = wait_give_up;
         if (timeout_ms > 0)
             ctx->request->task.deadline_ns =
-                clock_mono_ns(ctx->server->clock) + (uint64_t)timeout_ms * 1000000;
-        if (landing_rule_next(ctx->server->landing, NULL))
+                clock_mono_ns(ctx->run->kv->clock) + (uint64_t)timeout_ms * 1000000;
+        if (landing_rule_next(cmd_model(ctx), NULL))
             return pass_wait(ctx, NULL, wait);
     }
-    bool through = landing_is_through(ctx->server->landing, NULL, wait->lsn, 0);
+    bool through = landing_is_through(cmd_model(ctx), NULL, wait->lsn, 0);
     if (through)
         rc = cmd_land_refused(ctx, NULL, &refused);
     if (rc != RC_OK)
         return rc;
     if (!through || refused) {
-        landing_wait_pass(ctx->server->landing, &ctx->request->land, &ctx->request->task);
+        landing_wait_pass(cmd_model(ctx), cmd_waiter(ctx), &ctx->request->task);
         task_wait_event(&ctx->request->task);
         return RC_WAIT;
     }
@@ -342,11 +341,11 @@ enum rc cmd_land_load(struct cmd_ctx *ctx)
  * came, before the first copy goes. RC_WAIT: they are being asked. */
 static enum rc evict_ask(struct cmd_ctx *ctx, uint64_t *ret_since_ns)
 {
-    struct landing *landing = ctx->server->landing;
+    struct landing *landing = cmd_model(ctx);
     struct land_wait *wait = wait_of(ctx->request);
     bool waits = false;
     if (wait->since_ns == 0)
-        wait->since_ns = clock_mono_ns(ctx->server->clock);
+        wait->since_ns = clock_mono_ns(ctx->run->kv->clock);
     for (size_t i = 1; i < ctx->argc; i++) {
         struct land_rule *rule = landing_rule_of(landing, ctx->run->ns, ctx->argv[i]);
         struct err ignored;
@@ -357,7 +356,7 @@ static enum rc evict_ask(struct cmd_ctx *ctx, uint64_t *ret_since_ns)
     *ret_since_ns = wait->since_ns;
     if (!waits)
         return RC_OK;
-    landing_wait_pass(landing, &ctx->request->land, &ctx->request->task);
+    landing_wait_pass(landing, cmd_waiter(ctx), &ctx->request->task);
     task_wait_event(&ctx->request->task);
     return RC_WAIT;
 }
@@ -370,7 +369,7 @@ enum rc cmd_land_evict(struct cmd_ctx *ctx)
         return RC_WAIT; /* runs again, as a request */
     enum rc rc = evict_ask(ctx, &since_ns);
     for (size_t i = 1; rc == RC_OK && i < ctx->argc; i++) {
-        struct land_rule *rule = landing_rule_of(ctx->server->landing, ctx->run->ns, ctx->argv[i]);
+        struct land_rule *rule = landing_rule_of(cmd_model(ctx), ctx->run->ns, ctx->argv[i]);
         bool dropped = false;
         rc = land_evict(rule, ctx->run, ctx->argv[i], since_ns, &dropped, ctx->err);
         count += dropped;
@@ -436,7 +435,7 @@ static enum rc explain(struct cmd_ctx *ctx, const struct land_rule *rule, const 
 
 enum rc cmd_land_explain(struct cmd_ctx *ctx)
 {
-    struct land_rule *rule = landing_rule_of(ctx->server->landing, ctx->run->ns, ctx->argv[1]);
+    struct land_rule *rule = landing_rule_of(cmd_model(ctx), ctx->run->ns, ctx->argv[1]);
     struct land_batch batch;
     struct buf text;
     struct key key;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "server/resp_out.h"
+#include "command/resp_out.h"
 
 #include <math.h>
 

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /* cmd_land_care.c - LAND.SYNC, LAND.RULE SINK, LAND.VERIFY: the whole of a rule. */
-#include "server/cmd/cmd_land.h"
-#include "server/server_int.h"
+#include "models/landing/cmd_land.h"
 
 #include "base/banned.h"
 
@@ -9,7 +8,7 @@
  * were the last. */
 static enum rc sync_step(struct cmd_ctx *ctx, struct land_rule *rule)
 {
-    struct request *request = ctx->request;
+    struct cmd_request *request = ctx->request;
     if (!request)
         return RC_WAIT; /* runs again, as a request */
     if (!request->state) {
@@ -80,7 +79,7 @@ static void verify_reply(struct resp_out *out, const struct land_verify_result *
 
 enum rc cmd_land_verify(struct cmd_ctx *ctx)
 {
-    struct request *request = ctx->request;
+    struct cmd_request *request = ctx->request;
     struct land_rule *rule;
     bool repair = ctx->argc == 3 && cmd_arg_is(ctx->argv[2], "REPAIR");
     if (ctx->argc > 3 || (ctx->argc == 3 && !repair))
@@ -96,7 +95,7 @@ enum rc cmd_land_verify(struct cmd_ctx *ctx)
     }
     const struct land_verify_result *result = land_verify_result(request->state);
     if (!result->over) {
-        land_verify_wait(request->state, &request->land, &request->task);
+        land_verify_wait(request->state, cmd_waiter(ctx), &request->task);
         task_wait_event(&request->task);
         return RC_WAIT;
     }

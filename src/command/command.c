@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-/* cmd.c - the table of commands, and arguments, arity and keys of a call. */
-#include "server/cmd.h"
+/* command.c - commands by name, and arguments, arity and keys of a call. */
+#include "command/command.h"
 
 #include <ctype.h>
 #include <math.h>
@@ -17,16 +17,6 @@ enum {
     SLOTS = 1024, /* of the table by name: a power of two, at least twice the commands */
 };
 
-static const struct cmd cmds[] = {
-#define CMD(name, arity, flags, first, last, step, numkeys, handler, group, since, complexity, \
-            syntax, summary)                                                                   \
-    {name,    arity, flags, first,      last,   step,   numkeys,                               \
-     handler, group, since, complexity, syntax, summary},
-#include "server/commands.def"
-#undef CMD
-};
-_Static_assert(2 * ARRAY_LEN(cmds) <= SLOTS, "the table of commands has room");
-
 /* ---- by name ---- */
 
 struct cmd_table {
@@ -41,15 +31,16 @@ static size_t name_hash(const char *name, size_t len)
     return (size_t)(hash >> 32) & (SLOTS - 1);
 }
 
-struct cmd_table *cmd_table_new(void)
+struct cmd_table *cmd_table_new(const struct cmd *row, size_t count)
 {
     struct cmd_table *table = mem_zalloc(sizeof *table);
-    for (size_t i = 0; i < ARRAY_LEN(cmds); i++) {
-        size_t len = strlen(cmds[i].name), at = name_hash(cmds[i].name, len);
+    ASSERT(2 * count <= SLOTS);
+    for (size_t i = 0; i < count; i++) {
+        size_t len = strlen(row[i].name), at = name_hash(row[i].name, len);
         ASSERT(len < CMD_NAME_BYTES);
         while (table->slot[at])
             at = (at + 1) & (SLOTS - 1);
-        table->slot[at] = &cmds[i];
+        table->slot[at] = &row[i];
     }
     return table;
 }
@@ -98,12 +89,6 @@ const struct cmd *cmd_find(const struct cmd_table *table, const struct bytes *ar
     len = upper_add(upper, len, argv[1]);
     const struct cmd *sub = len > 0 ? upper_find(table, upper, len) : NULL;
     return sub ? sub : cmd;
-}
-
-const struct cmd *cmd_list(size_t *ret_count)
-{
-    *ret_count = ARRAY_LEN(cmds);
-    return cmds;
 }
 
 /* ---- errors ---- */

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /* cmd_part_archive.c - PART.GAPS, PART.ARCHIVE: all that was completed. */
 #include "base/mem.h"
-#include "server/cmd/cmd_part.h"
+#include "models/partition/cmd_part.h"
 
 #include "base/banned.h"
 
@@ -13,7 +13,7 @@ enum { EXPORT_COUNT = 1000, EXPORT_COUNT_MAX = 10000 };
 static enum rc census_run(struct cmd_ctx *ctx, const struct part_census_options *options,
                           struct part_census **ret_census)
 {
-    struct request *request = ctx->request;
+    struct cmd_request *request = ctx->request;
     struct part_job job;
     if (!request)
         return RC_WAIT; /* runs again, as a request */
@@ -113,7 +113,7 @@ static enum rc archive_status(struct cmd_ctx *ctx)
 
 static enum rc archive_compact(struct cmd_ctx *ctx)
 {
-    struct request *request = ctx->request;
+    struct cmd_request *request = ctx->request;
     struct part_job job;
     bool more;
     if (!request)
@@ -203,7 +203,7 @@ static enum rc archive_import(struct cmd_ctx *ctx)
         worker[count].name = ctx->argv[at + 1];
     }
     if (rc == RC_OK)
-        rc = job_open(ctx->server->part, ctx->run, ctx->argv[1], JOB_MAKE, &job, ctx->err);
+        rc = job_open(cmd_model(ctx), ctx->run, ctx->argv[1], JOB_MAKE, &job, ctx->err);
     if (rc == RC_OK)
         rc = part_import(&job, ctx->argv[3], worker, count, &added, ctx->err);
     if (rc == RC_OK)

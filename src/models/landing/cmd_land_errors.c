@@ -2,8 +2,7 @@
 /* cmd_land_errors.c - LAND.ERRORS, LAND.RETRY, LAND.DROP: what the database refused. */
 #include "base/mem.h"
 #include "models/landing/address.h"
-#include "server/cmd/cmd_land.h"
-#include "server/server_int.h"
+#include "models/landing/cmd_land.h"
 #include "types/hash.h"
 
 #include "base/banned.h"
@@ -88,7 +87,7 @@ enum rc cmd_land_refused(struct cmd_ctx *ctx, const struct land_rule *wanted, bo
     struct land_rule *rule = NULL;
     enum rc rc = RC_OK;
     *ret_refused = false;
-    while (rc == RC_OK && (rule = landing_rule_next(ctx->server->landing, rule)))
+    while (rc == RC_OK && (rule = landing_rule_next(cmd_model(ctx), rule)))
         if (!wanted || rule == wanted)
             rc = tables_walk(ctx, rule, DIRTY_ERROR, entry_refused, ret_refused);
     return rc == RC_NOT_FOUND ? RC_OK : rc;
@@ -158,7 +157,7 @@ enum rc cmd_land_errors(struct cmd_ctx *ctx)
     struct errors errors = {0};
     enum rc rc = errors_parse(ctx, &wanted, &errors.max);
     size_t mark = resp_open(ctx->reply);
-    while (rc == RC_OK && (rule = landing_rule_next(ctx->server->landing, rule))) {
+    while (rc == RC_OK && (rule = landing_rule_next(cmd_model(ctx), rule))) {
         errors.rule = land_rule_spec(rule)->name;
         if (!wanted || rule == wanted)
             rc = tables_walk(ctx, rule, DIRTY_ERROR, error_reply, &errors);
@@ -234,7 +233,7 @@ static void all_free(void *arg)
     mem_free(all);
 }
 
-static struct all *all_of(struct request *request, enum dirty_part part)
+static struct all *all_of(struct cmd_request *request, enum dirty_part part)
 {
     if (!request->state) {
         struct all *all = mem_zalloc(sizeof *all);

@@ -3,7 +3,7 @@
 #include <math.h>
 
 #include "models/partition/text.h"
-#include "server/cmd/cmd_part.h"
+#include "models/partition/cmd_part.h"
 #include "types/number.h"
 
 #include "base/banned.h"
@@ -295,7 +295,7 @@ static enum rc job_show(void *arg, struct bytes name, struct err *err)
     struct cmd_ctx *ctx = shown->ctx;
     struct part_job job;
     struct part_counts counts;
-    enum rc rc = job_open(ctx->server->part, ctx->run, name, JOB_DROP, &job, err);
+    enum rc rc = job_open(cmd_model(ctx), ctx->run, name, JOB_DROP, &job, err);
     if (rc == RC_OK && job.dropping)
         return RC_OK;
     if (rc == RC_OK)
@@ -314,7 +314,7 @@ enum rc cmd_part_jobs(struct cmd_ctx *ctx)
 {
     struct jobs_shown shown = {.ctx = ctx};
     size_t mark = resp_open(ctx->reply);
-    enum rc rc = part_jobs(ctx->server->part, ctx->run, job_show, &shown, ctx->err);
+    enum rc rc = part_jobs(cmd_model(ctx), ctx->run, job_show, &shown, ctx->err);
     if (rc == RC_OK)
         resp_close_map(ctx->reply, mark, shown.count);
     return rc;

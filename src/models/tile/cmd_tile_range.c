@@ -3,10 +3,11 @@
  *
  * They go on in many commits: a run asks for a step of a scan, and runs again when there is more to
  * do. */
-#include "server/cmd/cmd_tile.h"
+#include "models/tile/cmd_tile.h"
 
 #include "base/mem.h"
-#include "server/cmd/cmd_scan.h"
+#include "command/scan.h"
+#include "types/scan_keys.h"
 #include "types/glob.h"
 
 #include "base/banned.h"
@@ -147,11 +148,11 @@ static enum rc meta_check(struct cmd_ctx *ctx, const struct tile_type *type)
 static enum rc scan_run(struct cmd_ctx *ctx, const struct tile_scan_options *options,
                         struct tile_scan **ret_scan)
 {
-    struct request *request = ctx->request;
+    struct cmd_request *request = ctx->request;
     if (!request)
         return RC_WAIT; /* runs again, as a request */
     if (!request->state) {
-        request->state = tile_scan_new(ctx->server->tiles, options);
+        request->state = tile_scan_new(tile_type_tiles(options->type), options);
         request->state_free = tile_scan_free;
     }
     *ret_scan = request->state;
@@ -274,7 +275,7 @@ static void drop_free(void *state)
 /* A page is removed in the commit of the run that has got it. */
 enum rc cmd_tile_drop(struct cmd_ctx *ctx)
 {
-    struct request *request = ctx->request;
+    struct cmd_request *request = ctx->request;
     struct range_args args;
     size_t count;
     bool more;
@@ -288,14 +289,14 @@ enum rc cmd_tile_drop(struct cmd_ctx *ctx)
         args.scan.count_max = DROP_PAGE;
         drop = request->state = mem_zalloc(sizeof *drop);
         request->state_free = drop_free;
-        drop->scan = tile_scan_new(ctx->server->tiles, &args.scan);
+        drop->scan = tile_scan_new(cmd_model(ctx), &args.scan);
     }
     rc = tile_scan_step(drop->scan, &request->task, ctx->err);
     if (rc != RC_OK)
         return rc;
     const struct tile_scan_row *row = tile_scan_rows(drop->scan, &count, &more);
     for (size_t i = 0; i < count; i++) {
-        rc = tile_drop(ctx->server->tiles, args.scan.type, row[i].key, ctx->err);
+        rc = tile_drop(cmd_model(ctx), args.scan.type, row[i].key, ctx->err);
         if (rc != RC_OK)
             return rc;
     }
@@ -346,7 +347,7 @@ static struct missing *missing_new(struct cmd_ctx *ctx, struct range_args *args,
                                                  &missing->next);
     args->scan.level_from = args->scan.level_to = level;
     args->scan.count_max = MISSING_PAGE;
-    missing->scan = tile_scan_new(ctx->server->tiles, &args->scan);
+    missing->scan = tile_scan_new(cmd_model(ctx), &args->scan);
     return missing;
 }
 
@@ -368,7 +369,7 @@ static enum rc missing_args(struct cmd_ctx *ctx, struct range_args *args, unsign
 
 enum rc cmd_tile_missing(struct cmd_ctx *ctx)
 {
-    struct request *request = ctx->request;
+    struct cmd_request *request = ctx->request;
     struct range_args args;
     unsigned level;
     size_t count;

@@ -5,7 +5,8 @@
  * SET, GET, MGET, MSET, DEL, UNLINK, EXISTS, TOUCH and TYPE take both, also mixed. They carry the
  * headered value; for sets of metadata and bare types, which have no header, the data. Other
  * commands on tilekeys are refused where the key is looked for (models/tile/tile_guard.c). */
-#include "server/cmd/cmd_tile.h"
+#include "models/tile/cmd_tile.h"
+#include "models/tile/tile_int.h"
 #include "types/string.h"
 
 #include "base/banned.h"
@@ -34,10 +35,10 @@ static enum rc tile_read(struct cmd_ctx *ctx, struct tilekey key, struct bytes *
     struct tile_meta_found meta;
     enum rc rc;
     if (tile_type_kind(type) == TILE_META) {
-        rc = tile_meta_get(ctx->server->tiles, type, key.packed, &meta, ctx->err);
+        rc = tile_meta_get(tile_type_tiles(type), type, key.packed, &meta, ctx->err);
         *ret_value = meta.data;
     } else {
-        rc = tile_get(ctx->server->tiles, type, key, &found, ctx->err);
+        rc = tile_get(tile_type_tiles(type), type, key, &found, ctx->err);
         *ret_value = found.row;
     }
     return rc;
@@ -49,21 +50,21 @@ static enum rc tile_write(struct cmd_ctx *ctx, struct tilekey key, struct bytes 
     struct tile_value value;
     bool changed;
     if (tile_type_kind(type) == TILE_META)
-        return tile_meta_set(ctx->server->tiles, type, key.packed, row, &changed, ctx->err);
+        return tile_meta_set(tile_type_tiles(type), type, key.packed, row, &changed, ctx->err);
     if (tile_type_is_bare(type)) {
         value = (struct tile_value){.data = row};
-        return tile_set(ctx->server->tiles, type, key, &value, ctx->err);
+        return tile_set(tile_type_tiles(type), type, key, &value, ctx->err);
     }
     enum rc rc = tile_value_decode_canonical(row, &value, ctx->err);
-    return rc == RC_OK ? tile_set(ctx->server->tiles, type, key, &value, ctx->err) : rc;
+    return rc == RC_OK ? tile_set(tile_type_tiles(type), type, key, &value, ctx->err) : rc;
 }
 
 static enum rc tile_remove(struct cmd_ctx *ctx, struct tilekey key, bool *ret_existed)
 {
     struct tile_type *type = tiles_type_of(ctx->run->ns);
     if (tile_type_kind(type) == TILE_META)
-        return tile_meta_del(ctx->server->tiles, type, key.packed, ret_existed, ctx->err);
-    return tile_del(ctx->server->tiles, type, key, ret_existed, ctx->err);
+        return tile_meta_del(tile_type_tiles(type), type, key.packed, ret_existed, ctx->err);
+    return tile_del(tile_type_tiles(type), type, key, ret_existed, ctx->err);
 }
 
 /* ---- the commands ---- */
@@ -220,34 +221,46 @@ static enum rc plain_type(struct cmd_ctx *ctx)
 
 /* ---- which of them ---- */
 
-enum { ONE_KEY = 0 };
+enum { ONE_KEY = 0, NO_KEY = -1 };
 
 static const struct plain {
-    enum rc (*run)(struct cmd_ctx *ctx);
-    enum rc (*tile)(struct cmd_ctx *ctx); /* one of its keys, at least, is a tile */
-    size_t key_step;                      /* ONE_KEY: argument 1 is all */
+    const char *name;
+    enum rc (*run)(struct cmd_ctx *ctx); /* if one of its keys, at least, is a tile */
+    int key_step;                        /* ONE_KEY: argument 1 is all; NO_KEY: in any case */
 } plains[] = {
-    {cmd_get, plain_get, ONE_KEY}, {cmd_set, plain_set, ONE_KEY}, {cmd_type, plain_type, ONE_KEY},
-    {cmd_mget, plain_mget, 1},     {cmd_del, plain_del, 1},       {cmd_exists, plain_exists, 1},
-    {cmd_mset, plain_mset, 2},
+    {"GET", plain_get, ONE_KEY},     {"SET", plain_set, ONE_KEY}, {"TYPE", plain_type, ONE_KEY},
+    {"MGET", plain_mget, 1},         {"DEL", plain_del, 1},       {"UNLINK", plain_del, 1},
+    {"EXISTS", plain_exists, 1},     {"TOUCH", plain_exists, 1},  {"MSET", plain_mset, 2},
+    {"SCAN", cmd_tile_scan, NO_KEY},
 };
+_Static_assert(ARRAY_LEN(plains) == TILE_PLAIN_COMMANDS, "all have a place");
 
 static bool names_tile(const struct cmd_ctx *ctx, const struct plain *plain)
 {
-    size_t step = plain->key_step == ONE_KEY ? ctx->argc : plain->key_step;
+    size_t step = plain->key_step == ONE_KEY ? ctx->argc : (size_t)plain->key_step;
+    if (plain->key_step == NO_KEY)
+        return true;
     for (size_t i = 1; i < ctx->argc; i += step)
         if (name_of(ctx, ctx->argv[i]).is_tile)
             return true;
     return false;
 }
 
+/* The rows of the table above, found once: names would be compared for every command. */
+static void plains_find(struct tiles *tiles, const struct cmd_ctx *ctx)
+{
+    for (size_t i = 0; i < ARRAY_LEN(plains); i++)
+        tiles->plain[i] =
+            cmd_find_name(ctx->host->cmds, bytes_of(plains[i].name, strlen(plains[i].name)));
+}
+
 enum rc cmd_tile_plain(void *type, struct cmd_ctx *ctx)
 {
-    (void)type; /* that of the run's database */
-    if (ctx->cmd->run == cmd_scan)
-        return cmd_tile_scan(ctx);
+    struct tiles *tiles = tile_type_tiles(type);
+    if (!tiles->plain[0])
+        plains_find(tiles, ctx);
     for (size_t i = 0; i < ARRAY_LEN(plains); i++)
-        if (plains[i].run == ctx->cmd->run && names_tile(ctx, &plains[i]))
-            return plains[i].tile(ctx);
+        if (tiles->plain[i] == ctx->cmd && names_tile(ctx, &plains[i]))
+            return plains[i].run(ctx);
     return ctx->cmd->run(ctx);
 }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /* cmd_tile_care.c - TILE.SYNC, TILE.STATS: what is persisted. */
-#include "server/cmd/cmd_tile.h"
+#include "models/tile/cmd_tile.h"
 
 #include "base/mem.h"
 
@@ -13,15 +13,15 @@ struct sync { /* what a TILE.SYNC waits for */
 
 enum rc cmd_tile_sync(struct cmd_ctx *ctx)
 {
-    struct tiles *tiles = ctx->server->tiles;
-    struct request *request = ctx->request;
+    struct tiles *tiles = cmd_model(ctx);
+    struct cmd_request *request = ctx->request;
     if (!request)
         return RC_WAIT; /* runs again, as a request */
     struct sync *sync = request->state;
     if (!sync) {
         sync = request->state = mem_alloc(sizeof *sync);
         request->state_free = mem_free;
-        sync->lsn = store_last_lsn(ctx->server->store);
+        sync->lsn = store_last_lsn(ctx->run->kv->store);
         sync->failed_rounds = tiles_failed_rounds(tiles);
         tiles_sync_ask(tiles, sync->lsn);
     }
@@ -32,7 +32,7 @@ enum rc cmd_tile_sync(struct cmd_ctx *ctx)
     if (tiles_failed_rounds(tiles) != sync->failed_rounds)
         return err_set(ctx->err, RC_IO, "not everything could be persisted, it is tried again: %s",
                        tiles_trouble(tiles) ? tiles_trouble(tiles) : "");
-    tiles_sync_wait(tiles, &request->tile, &request->task);
+    tiles_sync_wait(tiles, cmd_waiter(ctx), &request->task);
     task_wait_event(&request->task);
     return RC_WAIT;
 }
@@ -89,7 +89,7 @@ enum { STATS_FIELDS = 16 };
 
 enum rc cmd_tile_stats(struct cmd_ctx *ctx)
 {
-    const struct tiles *tiles = ctx->server->tiles;
+    const struct tiles *tiles = cmd_model(ctx);
     struct tile_type *type;
     if (ctx->argc > 2)
         return cmd_arity_error(ctx);
@@ -116,7 +116,7 @@ enum rc cmd_tile_stats(struct cmd_ctx *ctx)
 enum rc cmd_tile_provider_load(struct cmd_ctx *ctx)
 {
     uint64_t count;
-    enum rc rc = tile_provider_load(ctx->server->tiles, ctx->run, ctx->argv[2], &count, ctx->err);
+    enum rc rc = tile_provider_load(cmd_model(ctx), ctx->run, ctx->argv[2], &count, ctx->err);
     if (rc == RC_OK)
         resp_add_int(ctx->reply, (int64_t)count);
     return rc;
@@ -127,7 +127,7 @@ enum rc cmd_tile_provider_set(struct cmd_ctx *ctx)
     uint64_t id;
     enum rc rc = cmd_tile_number(ctx, 2, &id);
     if (rc == RC_OK)
-        rc = tile_provider_set(ctx->server->tiles, id, ctx->argv[3], ctx->err);
+        rc = tile_provider_set(cmd_model(ctx), id, ctx->argv[3], ctx->err);
     if (rc == RC_OK)
         resp_add_status(ctx->reply, "OK");
     return rc;
@@ -139,7 +139,7 @@ enum rc cmd_tile_provider_get(struct cmd_ctx *ctx)
     uint64_t id;
     enum rc rc = cmd_tile_number(ctx, 2, &id);
     if (rc == RC_OK)
-        rc = tile_provider_get(ctx->server->tiles, id, &text, ctx->err);
+        rc = tile_provider_get(cmd_model(ctx), id, &text, ctx->err);
     if (rc == RC_OK)
         resp_add_bulk(ctx->reply, text);
     else if (rc == RC_NOT_FOUND)
@@ -164,7 +164,7 @@ enum rc cmd_tile_provider_list(struct cmd_ctx *ctx)
 {
     struct provider_list list = {.reply = ctx->reply};
     size_t mark = resp_open(ctx->reply);
-    enum rc rc = tile_provider_list(ctx->server->tiles, provider_add, &list, ctx->err);
+    enum rc rc = tile_provider_list(cmd_model(ctx), provider_add, &list, ctx->err);
     if (rc == RC_OK)
         resp_close_map(ctx->reply, mark, list.count);
     return rc;

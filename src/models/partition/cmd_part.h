@@ -2,8 +2,8 @@
 /* cmd_part.h - what the files of PART.* share. */
 #pragma once
 
+#include "command/command.h"
 #include "models/partition/part.h"
-#include "server/server_int.h"
 
 /* argv[1] names a job that exists. */
 enum rc cmd_part_job(struct cmd_ctx *ctx, struct part_job *ret_job) NODISCARD;
@@ -15,3 +15,7 @@ struct cmd_part_shown {
     size_t count;
 };
 void cmd_part_show(void *shown, struct bytes json);
+
+#define CMD CMD_DECLARE
+#include "models/partition/cmd_part.def"
+#undef CMD

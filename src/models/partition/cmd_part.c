@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /* cmd_part.c - PART.*: what workers and those who give them work say. */
-#include "server/cmd/cmd_part.h"
+#include "models/partition/cmd_part.h"
 
 #include "base/mem.h"
 
@@ -8,7 +8,7 @@
 
 enum rc cmd_part_job(struct cmd_ctx *ctx, struct part_job *ret_job)
 {
-    return job_open(ctx->server->part, ctx->run, ctx->argv[1], JOB_MUST_EXIST, ret_job, ctx->err);
+    return job_open(cmd_model(ctx), ctx->run, ctx->argv[1], JOB_MUST_EXIST, ret_job, ctx->err);
 }
 
 enum rc cmd_part_id(struct cmd_ctx *ctx, size_t arg, int64_t *ret_id)
@@ -51,7 +51,7 @@ enum rc cmd_part_add(struct cmd_ctx *ctx)
             at += 2;
         }
     }
-    enum rc rc = job_open(ctx->server->part, ctx->run, ctx->argv[1], JOB_MAKE, &job, ctx->err);
+    enum rc rc = job_open(cmd_model(ctx), ctx->run, ctx->argv[1], JOB_MAKE, &job, ctx->err);
     if (rc == RC_OK)
         rc = part_add(&job, parts, count, &added, ctx->err);
     if (rc == RC_OK)
@@ -60,13 +60,13 @@ enum rc cmd_part_add(struct cmd_ctx *ctx)
 }
 
 /* A request of many commits; an EXEC is none, and is not that of one of its commands. */
-static struct request *request_of(const struct cmd_ctx *ctx)
+static struct cmd_request *request_of(const struct cmd_ctx *ctx)
 {
     return ctx->in_exec ? NULL : ctx->request;
 }
 
 /* How many the commits before this one have changed; the commits of a request that goes on. */
-static uint64_t *steps_count(struct request *request)
+static uint64_t *steps_count(struct cmd_request *request)
 {
     if (!request->state) {
         request->state = mem_zalloc(sizeof(uint64_t));
@@ -88,7 +88,7 @@ enum rc cmd_part_alloc(struct cmd_ctx *ctx)
     if (rc == RC_OK)
         rc = cmd_int_range(ctx, 4, 1, INT64_MAX, "a size is a number from 1 on", &size);
     if (rc == RC_OK)
-        rc = job_open(ctx->server->part, ctx->run, ctx->argv[1], JOB_MAKE, &job, ctx->err);
+        rc = job_open(cmd_model(ctx), ctx->run, ctx->argv[1], JOB_MAKE, &job, ctx->err);
     if (rc == RC_OK)
         rc = part_alloc(&job, upto, size, &count, &more, ctx->err);
     if (rc != RC_OK)
@@ -266,7 +266,7 @@ enum rc cmd_part_done(struct cmd_ctx *ctx)
         return rc;
     if (at != rest.argc)
         return cmd_syntax_error(ctx);
-    uint64_t start_ns = clock_mono_ns(ctx->server->clock);
+    uint64_t start_ns = clock_mono_ns(ctx->run->kv->clock);
     rc = cmd_part_job(ctx, &job);
     if (rc == RC_OK)
         rc = part_done(&job, &hold, duration_ms, &done, ctx->err);
@@ -275,7 +275,7 @@ enum rc cmd_part_done(struct cmd_ctx *ctx)
     if (!done && ctx->guards) /* and so were the commands that it guards */
         return err_set(ctx->err, RC_REPLY, "COMPLETED partition %lld was completed before",
                        (long long)hold.id);
-    part_done_took(ctx->server->part, (clock_mono_ns(ctx->server->clock) - start_ns) / 1000);
+    part_done_took(cmd_model(ctx), (clock_mono_ns(ctx->run->kv->clock) - start_ns) / 1000);
     resp_add_int(ctx->reply, done);
     return RC_OK;
 }
@@ -340,7 +340,7 @@ static enum rc ids_run(struct cmd_ctx *ctx, struct part_job *job, id_fn *fn)
 static enum rc retry_all(struct cmd_ctx *ctx, struct part_job *job)
 {
     struct part_retry first = {.one_commit = ctx->in_exec}, *retry = &first;
-    struct request *request = request_of(ctx);
+    struct cmd_request *request = request_of(ctx);
     bool more;
     if (request && !request->state) {
         request->state = mem_zalloc(sizeof *retry);
@@ -382,8 +382,8 @@ enum rc cmd_part_drop(struct cmd_ctx *ctx)
     struct part_job job;
     bool more = false;
     bool begun = request_of(ctx) && *steps_count(ctx->request) > 0;
-    enum rc rc = job_open(ctx->server->part, ctx->run, ctx->argv[1],
-                          begun ? JOB_DROP : JOB_MUST_EXIST, &job, ctx->err);
+    enum rc rc = job_open(cmd_model(ctx), ctx->run, ctx->argv[1], begun ? JOB_DROP : JOB_MUST_EXIST,
+                          &job, ctx->err);
     if (rc == RC_OK)
         rc = part_drop(&job, &more, ctx->err);
     else if (rc == RC_REPLY && begun)

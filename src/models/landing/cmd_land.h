@@ -3,8 +3,8 @@
  * Threads: the executor. */
 #pragma once
 
+#include "command/command.h"
 #include "models/landing/landing.h"
-#include "server/cmd.h"
 
 /* The rule an argument names; an error if there is none. */
 enum rc cmd_land_rule_arg(struct cmd_ctx *ctx, size_t arg, struct land_rule **ret_rule) NODISCARD;
@@ -18,3 +18,7 @@ enum rc cmd_land_drop_all(struct cmd_ctx *ctx, const struct land_rule *rule) NOD
  * about how old the change is: one that is tried again has a new one. */
 enum rc cmd_land_refused(struct cmd_ctx *ctx, const struct land_rule *wanted,
                          bool *ret_refused) NODISCARD;
+
+#define CMD CMD_DECLARE
+#include "models/landing/cmd_land.def"
+#undef CMD
