@@ -104,8 +104,7 @@ static enum rc due_warm(const struct run *run, const struct due *due, struct err
 {
     enum rc cold = RC_OK;
     for (size_t i = 0; i < due->count; i++) {
-        struct key key;
-        enum rc rc = key_write(run, due->row[i].name, KEY_ANY, &key, err);
+        enum rc rc = key_sweep_look(run, due->row[i].name, err);
         if (rc == RC_COLD)
             cold = rc;
         else if (rc != RC_OK)

@@ -485,6 +485,13 @@ static enum rc key_outlive(struct key *key, uint64_t row_ms, struct err *err)
     return rc == RC_OK ? index_delete(key, row_ms, err) : rc;
 }
 
+enum rc key_sweep_look(const struct run *run, struct bytes name, struct err *err)
+{
+    struct key key;
+    enum rc rc = key_find_any(run, name, KEY_ANY, KEY_NEED_TO_SWEEP, &key, err);
+    return rc == RC_WAIT ? RC_OK : rc;
+}
+
 enum rc key_sweep(const struct run *run, struct bytes name, uint64_t row_ms, struct err *err)
 {
     struct key key;

@@ -108,6 +108,9 @@ struct store_group key_index(const struct ns *ns);
  * row where it belongs. RC_COLD. */
 enum rc key_sweep(const struct run *run, struct bytes name, uint64_t row_ms,
                   struct err *err) NODISCARD;
+/* RC_COLD if key_sweep() would need what is not in memory. The name is as it is stored, whatever a
+ * guard thinks of it by now. */
+enum rc key_sweep_look(const struct run *run, struct bytes name, struct err *err) NODISCARD;
 
 /* Before a change that none of the functions above sees: of rows alone. */
 static inline enum rc key_may_change(const struct key *key, struct err *err)

@@ -148,6 +148,19 @@ def test_a_type_is_not_bound_where_ordinary_keys_would_be_hidden(start, tmp_path
     assert tile(client, "TILE.GET", "terrain", "123") == b"tile"
 
 
+def test_the_database_of_a_type_cannot_be_dropped(start):
+    server = start()
+    server.client().execute_command("NAMESPACE", "REGISTER", "some.service", "20")
+    server.stop()
+    server = start("--tile-types", "imagery=20")
+    tile(server.client(), "TILE.SET", "imagery", "0123", "x")
+    with pytest.raises(redis.ResponseError, match="database of a tile type cannot be dropped"):
+        server.client().execute_command("NAMESPACE", "DROP", "some.service")
+    server.stop()
+    client = start("--tile-types", "imagery=20").client(db=20)
+    assert client.get("0123") == b"\0\0x"
+
+
 def test_info_and_metrics_tell_of_tiles(begin):
     port = free_port()
     server = begin("sqlite", options=("--http-port", str(port)))

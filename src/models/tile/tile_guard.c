@@ -48,13 +48,15 @@ static enum rc found(void *model, struct key *key, enum key_need need, struct er
                    len, (const char *)key->name.ptr);
 }
 
-/* FLUSHDB is about ordinary keys. Those that SWAPDB brings could have names of tiles. */
+/* FLUSHDB is about ordinary keys. Those that SWAPDB brings could have names of tiles. A type whose
+ * database is gone could not be bound at the next start. */
 static enum rc end(void *model, const struct run *run, enum guard_end end, struct err *err)
 {
     (void)model, (void)run;
-    if (end != GUARD_SWAP)
+    if (end == GUARD_FLUSH)
         return RC_OK;
-    return err_set(err, RC_INVALID, "the database of a tile type cannot be swapped");
+    return err_set(err, RC_INVALID, "the database of a tile type cannot be %s",
+                   end == GUARD_SWAP ? "swapped" : "dropped");
 }
 
 void tiles__guards_add(struct tiles *tiles)

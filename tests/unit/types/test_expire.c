@@ -9,6 +9,7 @@
 #include "support/kv_keys.h"
 #include "test.h"
 #include "types/garbage.h"
+#include "types/guard.h"
 
 #include "base/banned.h"
 
@@ -230,6 +231,38 @@ TEST(a_clock_that_is_set_forward_is_noticed_within_a_second)
     fix.kv.clock.unix_ms += 3600 * 1000;
     later(&fix, 1000);
     ASSERT_EQ(ns_key_count(fix.kv.ns), 0);
+    sweep_done(&fix);
+}
+
+static enum rc no_digits(void *model, struct bytes name, struct err *err)
+{
+    (void)model;
+    return name.ptr[0] > '9' ? RC_OK : err_set(err, RC_INVALID, "a number is no key");
+}
+
+static enum rc no_new_key(void *model, struct key *key, enum key_need need, struct err *err)
+{
+    (void)model;
+    if (key->stored || need == KEY_NEED_TO_SWEEP)
+        return RC_NOT_FOUND;
+    return err_set(err, RC_INVALID, "there are keys enough");
+}
+
+TEST(a_key_goes_whose_name_is_refused_by_a_guard_that_came_later)
+{
+    struct sweep_fix fix;
+    int model;
+    struct key_guard guard = {.model = &model, .name_check = no_digits, .found = no_new_key};
+    sweep_init(&fix);
+    kv_put(&fix.kv, "0123", "v", 10);
+    kv_put(&fix.kv, "plain", "v", 20);
+    kv_put(&fix.kv, "stale", "v", 30);
+    kv_expire(&fix.kv, "stale", clock_unix_ms(&fix.kv.clock) + 60); /* the row at 30 stays */
+    kv_remove(&fix.kv, "stale");
+    ns_guard_add(fix.kv.ns, &guard);
+    later(&fix, 100);
+    ASSERT_EQ(ns_key_count(fix.kv.ns), 0);
+    ASSERT_EQ(kv_index_rows(&fix.kv), 0);
     sweep_done(&fix);
 }
 
