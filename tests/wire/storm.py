@@ -209,12 +209,15 @@ class Writer(threading.Thread):
             except (Closed, OSError) as error:
                 self.link = None
                 if self.storm.port == port and "timed out" in str(error):
-                    self.storm.failures.append(f"{self.kind.name}: no answer in {self.storm.hang_seconds} s")
+                    self.storm.hangs(self.kind.name)
                 self.storm.wait_for_change(port)
 
     def call(self, commands):
+        begin = time.monotonic()
         self.link.send(commands)
-        return [self.link.reply() for _ in commands]
+        replies = [self.link.reply() for _ in commands]
+        self.storm.longest = max(self.storm.longest, (time.monotonic() - begin, self.kind.name))
+        return replies
 
     def step(self):
         kind, n = self.kind, self.random.randint(1, ITEMS)
@@ -256,9 +259,11 @@ def compare(kind, port, numbers, timeout):
 class Storm:
     """The writers, and what they have been told."""
 
-    def __init__(self, kinds, hang_seconds):
-        self.kinds, self.hang_seconds = kinds, hang_seconds
+    def __init__(self, kinds, hang_seconds, where):
+        """where() says where the server stands, for who reads that it hangs."""
+        self.kinds, self.hang_seconds, self.where = kinds, hang_seconds, where
         self.failures, self.errors = [], {}
+        self.longest = (0.0, "")  # the longest time that a writer has waited for an answer, and which
         self.port, self.is_over = None, False
         self.changed = threading.Condition()
         self.writers = []
@@ -284,6 +289,11 @@ class Storm:
         """The server of this port may be gone: a writer looks again when it is told, or a moment later."""
         with self.changed:
             self.changed.wait_for(lambda: self.is_over or self.port != port, timeout=0.05)
+
+    def hangs(self, name):
+        """A server that has not answered in time is asked at once where it stands; once is enough."""
+        where = "" if self.failures else self.where()
+        self.failures.append(f"{name}: no answer in {self.hang_seconds} s\n{where}")
 
     def told(self, name, reply):
         word = str(reply)[:120]

@@ -55,11 +55,17 @@ class World:
         self.maria.ask("CREATE DATABASE storm")
         self.server, self.log, self.durability = None, "", "everysec"
         self.events, self.acked_count = {}, 0
+        self.round_events = []
         self.faults_armed = []  # since the last that were cleared, for who reads a failure
         self.storm = storm.Storm([
             storm.Strings(), storm.Hashes(), storm.Lists(), storm.SortedSets(), storm.Transactions(), storm.Tiles(),
             storm.Files(), storm.Partitions(), storm.Landed("user", self.sqlite_rows),
-            storm.Landed("account", self.maria_rows)], HANG_SECONDS)
+            storm.Landed("account", self.maria_rows)], HANG_SECONDS, self.where)
+
+    def where(self):
+        server = self.server
+        return (f"load {os.getloadavg()}, faults {self.faults_armed}, events {self.round_events}\n"
+                f"{threads_of(server.process.pid)}\n{server.stderr()[-3000:]}" if server else "")
 
     def options(self):
         self.durability = self.random.choice(("always", "everysec", "no"))
@@ -69,11 +75,15 @@ class World:
                 "--tile-types", "imagery=1", "--tile-interval", "300ms",
                 "--tile-sqlite", str(self.dir / "tiles" / "sqlite"), "--tile-kv", str(self.dir / "tiles" / "kv"),
                 "--land", "users", "user:*", f"sqlite:{self.dir / 'data' / 'landed.db'}", *columns, "table", "users",
-                "--land", "accounts", "account:*", self.maria.url("storm"), *columns, "table", "accounts")
+                "--land", "accounts", "account:*", f"{self.maria.url('storm')}&connect-timeout=3",
+                *columns, "table", "accounts")
 
     def start(self):
         self.durability_set = "always"  # by CONFIG SET, since the start
-        self.server = Server(self.dir / "data", *self.options(), prefix=self.faults.prefix())
+        try:
+            self.server = Server(self.dir / "data", *self.options(), prefix=self.faults.prefix())
+        except RuntimeError as error:
+            raise RuntimeError(f"{error}; faults {self.faults_armed}, events {self.round_events}") from error
         self.storm.port = self.server.port
 
     def ended(self):
@@ -113,6 +123,7 @@ class World:
         """A power cut: of a segment stays what was synced, and any part of the rest."""
         if self.durability != "always" or self.durability_set != "always":
             return
+        self.count("power cut")
         self.kill()
         for path in sorted((self.dir / "data" / "journal").iterdir()):
             synced, size = self.faults.synced(path), path.stat().st_size
@@ -130,6 +141,7 @@ class World:
                 "error": self.random.choice((errno.EIO, errno.ENOSPC)), "skip": self.random.choice((0, 0, 1, 5, 20)),
                 "times": self.random.choice((1, 3, -1))}
         self.faults_armed.append(rule)
+        self.count(f"{errno.errorcode[rule['error']]} {rule['path']}")
         self.faults.arm(**rule)
 
     def event_fault_then_kill(self):
@@ -148,7 +160,7 @@ class World:
         try:
             self.start()
         except RuntimeError as error:  # it may refuse to start, with a reason
-            assert len(str(error)) > len("the server did not start: "), error
+            assert len(str(error.__cause__)) > len("the server did not start: "), error
             self.faults.clear()
             self.start()
         self.faults.clear()
@@ -178,6 +190,14 @@ class World:
 
     # ---- rounds ----
 
+    def count(self, name):
+        self.events[name] = self.events.get(name, 0) + 1
+
+    def figures(self, number):
+        longest, whose = self.storm.longest
+        return (f"{number} rounds, {self.acked_count} changes, longest wait {longest:.2f} s ({whose}), "
+                f"events {self.events}, errors told {self.storm.errors}")
+
     def pause(self):
         """Lets the writers work: until one of them, by chance, has been answered some more times, or a moment is over."""
         end = time.monotonic() + self.random.choice((0.2, 0.5, 1.5))
@@ -187,9 +207,11 @@ class World:
 
     def round(self, number):
         names = [name for name in dir(self) if name.startswith("event_")]
+        self.round_events.clear()
         self.storm.begin(self.server.port, SEED + number * 100)
         for name in self.random.choices(names, k=2):
-            self.events[name] = self.events.get(name, 0) + 1
+            self.count(name)
+            self.round_events.append(name)
             self.pause()
             getattr(self, name)()
         self.pause()
@@ -260,5 +282,7 @@ def test_nothing_acknowledged_is_lost_in_a_storm_of_faults(world):
     while number < 3 or time.monotonic() < end:
         number += 1
         world.round(number)
+        if number % 50 == 0:
+            print(world.figures(number), flush=True)
     world.finish()
-    print(number, "rounds", world.events, world.acked_count, "changes", world.storm.errors)
+    print(world.figures(number))
