@@ -140,17 +140,6 @@ static void back_tell(const struct config *config, struct store *store)
                  config->dir);
 }
 
-/* A journal that does not fit may mean that the engine went back too far, for lost tables. */
-static void back_hint(const struct config *config, struct err *err)
-{
-    char path[PATH_BYTES_MAX];
-    if (snprintf(path, sizeof path, "%s/engine.before", config->dir) < (int)sizeof path &&
-        access(path, F_OK) == 0)
-        (void)err_prefix(err,
-                         "tables of the engine were missing, and its files as they were are in "
-                         "engine.before: put them back before any repair. ");
-}
-
 static enum rc store_start(struct config *config, struct loop *loop, const struct clock *clock,
                            struct store **ret_store, struct err *err)
 {
@@ -200,8 +189,6 @@ int main(int argc, char **argv)
         rc = ports_bind(&config, &ports, &err);
     if (rc == RC_OK)
         rc = store_start(&config, loop, &clock, &store, &err);
-    if (rc == RC_CORRUPT)
-        back_hint(&config, &err);
     if (rc == RC_OK) {
         cuts_tell(store);
         back_tell(&config, store);

@@ -3,8 +3,9 @@
  *
  * An engine holds one ordered map from bytes to bytes. It is written by one thread (the flusher) in
  * units that are atomic and durable, and read by any. It may live in this process, on this disk, or
- * across a network: nothing here asks for a file, a lock or a callback into the store, a view may
- * be missing (`has_views`), and every call may fail and be tried again.
+ * across a network: nothing here asks for a file or a lock, but for one question (`back_fits`) it
+ * does not call into the store, a view may be missing (`has_views`), and every call may fail and be
+ * tried again.
  *
  * Errors: RC_IO where trying again may help, RC_CORRUPT where stored data is damaged, RC_FULL.
  * Ownership: engines, units, iterators and views are closed by their own verb, NULL is allowed.
@@ -27,6 +28,12 @@ struct engine_options {
     size_t cache_bytes;             /* blocks, indexes and filters together */
     struct engine_memory *memory;   /* engine_memory only: contents that outlive the engine */
     bool read_only;                 /* inspect: nothing is written, units are refused */
+    /* What was left of a unit that failed may be in the way of an opening. The engine is then
+     * opened as it was before, if this says RC_OK of that state: it is asked by open() and
+     * reopen(), in their thread, with an engine that can only be read, and nothing was changed yet.
+     * NULL: such an opening fails. */
+    enum rc (*back_fits)(void *arg, struct engine *before, struct err *err);
+    void *back_arg;
 };
 
 enum engine_tier {

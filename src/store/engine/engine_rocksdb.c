@@ -17,6 +17,7 @@ enum {
     LOG_BYTES_MAX = 1024 * 1024,
     OPEN_BYTES_MIN = 512 * 1024,
     CACHE_BYTES_DEFAULT = 64 * 1024 * 1024,
+    BEFORE_CACHE_BYTES = 1024 * 1024,
     OPEN_FILES_MAX = 512, /* each table reader costs memory outside the cache */
     BLOCK_BYTES = 16 * 1024,
     FILTER_BITS = 10,
@@ -379,6 +380,9 @@ static enum rc rocks_open_db(struct rocks *rocks, struct err *err)
     enum rc rc = room_check(rocks, rocks->dir, err);
     if (rc != RC_OK)
         return rc;
+    rc = rocks__manifest_restore(rocks, err);
+    if (rc != RC_OK)
+        return rc;
     logs_drop(rocks);
     rc = db_open(rocks, &why);
     if (rocks__misses_a_table(rocks, rc, &why)) {
@@ -386,6 +390,8 @@ static enum rc rocks_open_db(struct rocks *rocks, struct err *err)
         if (rc == RC_OK)
             rc = db_open(rocks, &why);
     }
+    if (rc == RC_OK)
+        rocks__manifest_keep(rocks);
     if (err)
         *err = why;
     if (rc != RC_INVALID)
@@ -577,8 +583,10 @@ static enum rc rocks_unit_apply(struct engine_unit *unit, struct err *err)
     enum rc rc = unit_check(self, err);
     if (rc == RC_OK)
         rc = file_end(self, err);
+    rocks__manifest_keep(rocks);
     if (rc == RC_OK && self->path_count > 0)
         rc = unit_ingest(self, err);
+    rocks__manifest_keep(rocks);
     if (rc != RC_OK)
         return rc;
     self->applied = true;
@@ -821,6 +829,39 @@ static void gate_init(pthread_rwlock_t *gate)
     pthread_rwlockattr_destroy(&attr);
 }
 
+static struct rocks *rocks_new(const struct engine_options *options)
+{
+    struct rocks *rocks = mem_zalloc(sizeof *rocks);
+    rocks->engine.ops = &engine_rocksdb_ops;
+    rocks->spaces = options->spaces;
+    rocks->read_only = options->read_only;
+    rocks->back_fits = options->back_fits;
+    rocks->back_arg = options->back_arg;
+    gate_init(&rocks->gate);
+    pthread_mutex_init(&rocks->apply_lock, NULL);
+    pthread_mutex_init(&rocks->view_lock, NULL);
+    pthread_cond_init(&rocks->bare_gone, NULL);
+    pthread_mutex_init(&rocks->depth_lock, NULL);
+    rocks_set_options(rocks, options);
+    return rocks;
+}
+
+enum rc rocks__open_before(const struct rocks *rocks, rocksdb_options_t *options,
+                           struct engine **ret_engine, struct err *err)
+{
+    struct rocks *before = rocks_new(&(struct engine_options){
+        .spaces = rocks->spaces, .cache_bytes = BEFORE_CACHE_BYTES, .read_only = true});
+    rocksdb_options_destroy(before->options);
+    before->options = options;
+    before->dir = mem_dup(rocks->dir, strlen(rocks->dir) + 1);
+    enum rc rc = db_open(before, err);
+    if (rc == RC_OK)
+        *ret_engine = &before->engine;
+    else
+        rocks_close(&before->engine);
+    return rc;
+}
+
 static enum rc rocks_open(const struct engine_options *options, struct engine **ret_engine,
                           struct err *err)
 {
@@ -833,16 +874,7 @@ static enum rc rocks_open(const struct engine_options *options, struct engine **
         return err_set(err, RC_INVALID,
                        "the engine needs a directory, a scratch directory and "
                        "spaces");
-    rocks = mem_zalloc(sizeof *rocks);
-    rocks->engine.ops = &engine_rocksdb_ops;
-    rocks->spaces = options->spaces;
-    rocks->read_only = options->read_only;
-    gate_init(&rocks->gate);
-    pthread_mutex_init(&rocks->apply_lock, NULL);
-    pthread_mutex_init(&rocks->view_lock, NULL);
-    pthread_cond_init(&rocks->bare_gone, NULL);
-    pthread_mutex_init(&rocks->depth_lock, NULL);
-    rocks_set_options(rocks, options);
+    rocks = rocks_new(options);
     if (!options->read_only) {
         rocks->scratch_dir = mem_dup(options->scratch_dir, strlen(options->scratch_dir) + 1);
         rc = dir_make(options->dir, err);

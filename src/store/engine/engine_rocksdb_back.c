@@ -8,9 +8,9 @@
  * record, which is the last one of its manifest: after such an error RocksDB writes a new manifest.
  *
  * A table may also be missing because a disk has lost it. Then going back leads to an older state,
- * whose mark does not fit the journal, and the store refuses it (recover.c, flush.c). What the
- * database was before is kept beside it, as links in DIR.before: RocksDB removes tables that no
- * record names. */
+ * whose mark does not fit the journal. So that state is first opened for reading, which writes
+ * nothing, and whoever opened the engine is asked whether it fits. What the database was before is
+ * kept beside it, as links in DIR.before: RocksDB removes tables that no record names. */
 #include <stdio.h>
 
 #include "base/file.h"
@@ -24,6 +24,8 @@ bool rocks__misses_a_table(const struct rocks *rocks, enum rc rc, const struct e
 {
     return rc == RC_CORRUPT && !rocks->read_only && err && strstr(err->text, MISSING_TEXT);
 }
+
+#define SCALE_MAX UINT64_C(1000000000000000000)
 
 struct keeping {
     struct files *files;
@@ -56,22 +58,76 @@ static enum rc all_keep(const struct rocks *rocks, struct err *err)
     return rc == RC_OK ? files_sync_dir(files, dir, err) : rc;
 }
 
-enum rc rocks__go_back(struct rocks *rocks, struct err *err)
+static enum rc options_new(const struct rocks *rocks, rocksdb_options_t **ret_options,
+                           struct err *err)
 {
     char *status = NULL;
-    enum rc rc = all_keep(rocks, err);
+    *ret_options = rocksdb_options_create();
+    rocksdb_get_options_from_string(rocks->options, "best_efforts_recovery=true", *ret_options,
+                                    &status);
+    enum rc rc = rocks__status_take(status, "set an option of the engine", err);
+    if (rc != RC_OK)
+        rocksdb_options_destroy(*ret_options);
+    return rc;
+}
+
+static enum rc before_look(const struct rocks *rocks, struct err *err)
+{
+    struct engine *before = NULL;
+    rocksdb_options_t *options = NULL;
+    if (!rocks->back_fits)
+        return err_set(err, RC_CORRUPT, "nobody knows what it held");
+    enum rc rc = options_new(rocks, &options, err);
+    if (rc == RC_OK)
+        rc = rocks__open_before(rocks, options, &before, err); /* takes */
     if (rc != RC_OK)
         return rc;
-    rocksdb_options_t *options = rocksdb_options_create();
-    rocksdb_get_options_from_string(rocks->options, "best_efforts_recovery=true", options, &status);
-    rc = rocks__status_take(status, "set an option of the engine", err);
-    status = NULL;
-    rocksdb_t *db = rc == RC_OK ? rocksdb_open(options, rocks->dir, &status) : NULL;
-    if (rc == RC_OK)
-        rc = rocks__status_take(status, "open the engine as it was before its last change", err);
+    rc = rocks->back_fits(rocks->back_arg, before, err);
+    before->ops->close(before);
+    return rc;
+}
+
+static enum rc before_take(const struct rocks *rocks, struct err *err)
+{
+    char *status = NULL;
+    rocksdb_options_t *options = NULL;
+    enum rc rc = options_new(rocks, &options, err);
+    if (rc != RC_OK)
+        return rc;
+    rocksdb_t *db = rocksdb_open(options, rocks->dir, &status);
+    rc = rocks__status_take(status, "open the engine as it was before its last change", err);
     if (db)
         rocksdb_close(db);
     rocksdb_options_destroy(options);
+    return rc;
+}
+
+/* The number of the table that RocksDB's text names, by the second of the two names it tries. */
+static uint64_t missing_number(const struct err *err)
+{
+    const char *dot = strstr(err->text, ".ldb");
+    uint64_t number = 0, scale = 1;
+    while (dot && --dot > err->text && *dot >= '0' && *dot <= '9' && scale < SCALE_MAX) {
+        number += scale * (uint64_t)(*dot - '0');
+        scale *= 10;
+    }
+    return number;
+}
+
+enum rc rocks__go_back(struct rocks *rocks, struct err *err)
+{
+    struct err why = {0};
+    enum rc rc = before_look(rocks, &why);
+    if (rc != RC_OK) {
+        uint64_t number = missing_number(err);
+        return err_set(err, RC_CORRUPT,
+                       "%s/%06llu.sst is missing, and nothing was changed: put it back or restore "
+                       "a backup; it is not what a failed flush leaves, because %s",
+                       rocks->dir, (unsigned long long)number, why.text);
+    }
+    rc = all_keep(rocks, err);
+    if (rc == RC_OK)
+        rc = before_take(rocks, err);
     rocks->back_count += rc == RC_OK;
     return rc;
 }

@@ -44,7 +44,7 @@
 #include "base/dlist.h"
 #include "store/engine/engine_int.h"
 
-enum { ROCKS_TIERS = 2 }; /* of enum engine_tier */
+enum { ROCKS_TIERS = 2, ROCKS_MANIFEST_BYTES = 40 }; /* of enum engine_tier */
 
 struct rocks_iter;
 
@@ -61,20 +61,23 @@ struct rocks {
     const struct space_set *spaces;           /* borrowed */
     char *scratch_dir;
     bool read_only;
-    bool unit_is_open;           /* the flusher's */
-    uint64_t file_number;        /* the flusher's */
-    _Atomic uint64_t unit_count; /* shared: atomic */
-    _Atomic uint64_t back_count; /* shared: atomic */
-    atomic_bool ingesting;       /* shared: atomic; (6) */
-    pthread_mutex_t apply_lock;  /* held while a unit is ingested and while a view is made; (9) */
-    pthread_mutex_t view_lock;   /* those down to `retired`, and ref_count of every view */
-    pthread_cond_t bare_gone;    /* bare_count is 0 */
-    uint64_t bare_count;         /* reads without a snapshot that may not have their files yet */
-    struct rocks_view *shelter;  /* (7): what reads without a view use meanwhile; else NULL */
-    struct dlist retired;        /* views without references, released by the flusher */
-    struct dlist views;          /* those with references */
-    struct dlist iters;          /* all; (10) */
-    pthread_mutex_t depth_lock;  /* the three below */
+    enum rc (*back_fits)(void *arg, struct engine *before, struct err *err);
+    void *back_arg;
+    char manifest[ROCKS_MANIFEST_BYTES]; /* the flusher's: the one that has a second name */
+    bool unit_is_open;                   /* the flusher's */
+    uint64_t file_number;                /* the flusher's */
+    _Atomic uint64_t unit_count;         /* shared: atomic */
+    _Atomic uint64_t back_count;         /* shared: atomic */
+    atomic_bool ingesting;               /* shared: atomic; (6) */
+    pthread_mutex_t apply_lock; /* held while a unit is ingested and while a view is made; (9) */
+    pthread_mutex_t view_lock;  /* those down to `retired`, and ref_count of every view */
+    pthread_cond_t bare_gone;   /* bare_count is 0 */
+    uint64_t bare_count;        /* reads without a snapshot that may not have their files yet */
+    struct rocks_view *shelter; /* (7): what reads without a view use meanwhile; else NULL */
+    struct dlist retired;       /* views without references, released by the flusher */
+    struct dlist views;         /* those with references */
+    struct dlist iters;         /* all; (10) */
+    pthread_mutex_t depth_lock; /* the three below */
     uint64_t depth;
     uint64_t depth_file_count; /* what depth was computed for */
     uint64_t depth_unit_count;
@@ -90,10 +93,18 @@ struct rocks_view { /* what struct engine_view is here */
 
 /* Frees the status text of a RocksDB call; NULL is RC_OK. */
 enum rc rocks__status_take(char *status, const char *what, struct err *err) NODISCARD;
+/* Gives the manifest of now a second name; as far as that is possible. */
+void rocks__manifest_keep(struct rocks *rocks);
+/* The closed database gets a manifest back that RocksDB has removed. */
+enum rc rocks__manifest_restore(struct rocks *rocks, struct err *err) NODISCARD;
 /* Whether an opening was refused for a table that is not there. */
 bool rocks__misses_a_table(const struct rocks *rocks, enum rc rc, const struct err *err);
-/* The closed database becomes what it was before the record that names the table. */
+/* The closed database becomes what it was before the record that names the table, if that fits.
+ * RC_CORRUPT: it does not, and nothing was changed. */
 enum rc rocks__go_back(struct rocks *rocks, struct err *err) NODISCARD;
+/* The same database as it was before that record, for reading, with options that find it. */
+enum rc rocks__open_before(const struct rocks *rocks, rocksdb_options_t *options,
+                           struct engine **ret_engine, struct err *err) NODISCARD;
 enum rc rocks__version_check(struct err *err) NODISCARD; /* RC_VERSION: another library */
 /* Whether the key lies in a space of groups with many rows. Those of whole-key spaces are filtered
  * by their key, and those of unknown spaces not at all. */

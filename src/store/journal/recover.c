@@ -749,3 +749,39 @@ enum rc journal_recover(const struct journal_recover_options *options,
     mem_free(recovery.number);
     return rc;
 }
+
+struct following {
+    uint64_t first, next; /* the first segment that is needed; the one after those that are there */
+    bool gap;
+};
+
+static enum rc follow_name(const char *name, void *arg, struct err *err)
+{
+    struct following *following = arg;
+    uint64_t number;
+
+    (void)err;
+    if (segment_name_parse(name, &number) != RC_OK || number < following->first)
+        return RC_OK;
+    following->gap = following->gap || number != following->next;
+    following->next += !following->gap;
+    return RC_OK;
+}
+
+enum rc journal_follows(struct files *files, const char *dir, const uint8_t uuid[16],
+                        uint64_t mark_segment, struct err *err)
+{
+    struct following following = {.first = mark_segment + 1, .next = mark_segment + 1};
+    struct journal_record record = {0};
+
+    enum rc rc = files_list(files, dir, follow_name, &following, err);
+    if (rc == RC_OK || rc == RC_NOT_FOUND)
+        rc = journal_record_read(files, dir, uuid, &record, err);
+    if (rc != RC_OK)
+        return rc;
+    bool none = following.next == following.first && mark_segment > 0;
+    if (following.gap || none || record.number >= following.next)
+        return err_set(err, RC_CORRUPT, "the journal has no segment %016llx any more",
+                       (unsigned long long)following.next);
+    return RC_OK;
+}

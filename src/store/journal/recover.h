@@ -46,3 +46,9 @@ struct journal_recover_options {
  * On RC_OK the segments that are left are whole, cut to their length and synced. */
 enum rc journal_recover(const struct journal_recover_options *options,
                         struct journal_start *ret_start, struct err *err) NODISCARD;
+
+/* Whether all that was written above the mark is in the journal: RC_OK, or RC_CORRUPT with what is
+ * missing. A journal in which nothing was ever written follows no mark but 0. Nothing is changed,
+ * so the journal may be open. */
+enum rc journal_follows(struct files *files, const char *dir, const uint8_t uuid[16],
+                        uint64_t mark_segment, struct err *err) NODISCARD;

@@ -445,6 +445,19 @@ static bool counters_encode(void *arg, struct buf *to)
 
 /* ---- the parts ---- */
 
+/* The engine may go back by a unit that failed: its segments are still in the journal. Any older
+ * state is one of an engine that has lost tables. Of the store only what never changes is used. */
+static enum rc back_fits(void *arg, struct engine *before, struct err *err)
+{
+    const struct store *store = arg;
+    struct sys_mark mark = {0};
+    enum rc rc = sys_mark_get(before, NULL, &mark, err);
+    if (rc != RC_OK && rc != RC_NOT_FOUND)
+        return rc;
+    return journal_follows(store->files, store->journal_dir, store->catalog.uuid, mark.segment,
+                           err);
+}
+
 static enum rc engine_start(struct store *store, struct sys_mark *ret_mark, struct err *err)
 {
     enum rc rc = files_make_dir(store->files, store->scratch_dir, err);
@@ -454,6 +467,8 @@ static enum rc engine_start(struct store *store, struct sys_mark *ret_mark, stru
                                      .scratch_dir = store->scratch_dir,
                                      .spaces = &store->catalog.spaces,
                                      .cache_bytes = store->options.cache_bytes,
+                                     .back_fits = back_fits,
+                                     .back_arg = store,
                                      .memory = store->options.engine_memory};
     rc = store->options.engine->open(&options, &store->engine, err);
     if (rc == RC_OK)

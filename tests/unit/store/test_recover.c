@@ -515,3 +515,31 @@ TEST(an_error_of_the_listener_ends_the_recovery)
     ASSERT_RC(journal_recover(&options, &start, &err), RC_NOMEM);
     journal_fix_done(&fix);
 }
+
+static enum rc follows(struct journal_fix *fix, uint64_t mark_segment)
+{
+    struct err err = {0};
+    return journal_follows(fix->options.files, fix->options.dir, fix->options.uuid, mark_segment,
+                           &err);
+}
+
+TEST(a_journal_follows_a_mark_if_it_has_all_that_was_written_above_it)
+{
+    struct journal_fix fix;
+    struct err err = {0};
+    journal_fix_init(&fix);
+    ASSERT_RC(follows(&fix, 0), RC_OK); /* a store that has not begun */
+    ASSERT_RC(follows(&fix, 1), RC_CORRUPT);
+    journal_fix_done(&fix);
+
+    fix_three(&fix);
+    for (uint64_t mark = 0; mark < 4; mark++)
+        ASSERT_RC(follows(&fix, mark), RC_OK);
+    ASSERT_RC(follows(&fix, 4), RC_CORRUPT); /* nothing is above it that a unit could be in */
+    ASSERT_OK(files_remove(fix.options.files, "data/journal/0000000000000002.seg", &err), &err);
+    ASSERT_RC(follows(&fix, 0), RC_CORRUPT);
+    ASSERT_RC(follows(&fix, 1), RC_CORRUPT);
+    ASSERT_RC(follows(&fix, 2), RC_OK);
+    ASSERT_TRUE(journal_fix_exists(&fix, "data/journal/0000000000000001.seg"));
+    journal_fix_done(&fix);
+}
