@@ -103,6 +103,17 @@ def test_a_full_queue_makes_writers_wait_and_drops_nothing(begin, dirs):
     assert tile(client, "MGET", "imagery", *keys) == [tiles[key] for key in keys]
 
 
+def test_a_lock_that_is_released_while_a_sync_waits_is_not_told(made, dirs):
+    client = made.client()
+    lock = Lock(base(dirs))
+    tile(client, "SET", "imagery", "0", "second")
+    answer = in_background(lambda: tile(made.client(), "SYNC"))
+    wait_until(lambda: stats(client)["failed_batches"] >= 1)
+    lock.release()
+    assert answer() == b"OK"
+    assert stats(client)["trouble"] == b"" and stats(client, "imagery")["pending"] == 0
+
+
 def test_a_failed_batch_is_kept_and_tried_again(made, dirs):
     client = made.client()
     lock = Lock(base(dirs))

@@ -33,6 +33,7 @@ enum {
     STEP_BYTES = 512 * 1024,
     RETRY_MS_MIN = 1000,
     RETRY_MS_MAX = 30 * 1000,
+    BUSY_ROUNDS_MAX = 4,           /* in which locks were in the way, before that is told */
     AFTER_BYTES_MAX = 1024 * 1024, /* any suffix that the store has */
     REST_TIMES = 7,                /* as long as the step before it took */
 };
@@ -68,6 +69,7 @@ struct batch {
     /* the writer's answer */
     struct damaged_file damaged; /* of those, and may not yet */
     size_t failed_count;
+    bool failed_for_good;                /* not only for the locks of others */
     struct err err;                      /* the first failure */
     uint32_t set_aside;                  /* files */
     char set_aside_path[PATH_BYTES_MAX]; /* the last of them */
@@ -85,7 +87,8 @@ struct persist {
     bool has_after;
     struct buf after; /* the suffix of the last one */
     uint64_t round_lsn;
-    bool round_failed;
+    bool round_failed, round_failed_for_good;
+    uint64_t busy_rounds;        /* the last so many failed for the locks of others only */
     uint64_t round_damaged;      /* (7) */
     struct err damage;           /* the first of them */
     struct damaged_file marking; /* (8): its rows are being marked, behind `marked_key` */
@@ -218,7 +221,7 @@ static void round_begin(struct persist *persist)
     persist->type = 0;
     persist->has_after = false;
     persist->round_lsn = store_last_lsn(persist->tiles->store);
-    persist->round_failed = false;
+    persist->round_failed = persist->round_failed_for_good = false;
     persist->round_damaged = 0;
     persist->again = false;
     persist->marks = 0;
@@ -231,6 +234,7 @@ static void batch_reset(struct batch *batch)
     batch->bytes = batch->lsn = 0;
     batch->ends_round = false;
     batch->failed_count = batch->set_aside = 0;
+    batch->failed_for_good = false;
     batch->may = batch->damaged = (struct damaged_file){0};
     batch->err.text[0] = 0;
     arena_clear(&batch->arena);
@@ -456,6 +460,7 @@ static void part_apply(struct batch *batch, struct pool *pool, const struct file
         if (batch->failed_count == 0)
             batch->err = err;
         batch->failed_count += part->count;
+        batch->failed_for_good = batch->failed_for_good || err.rc != RC_BUSY;
         for (size_t e = 0; e < part->count; e++)
             part->entry[e]->failed = true;
         return;
@@ -555,10 +560,26 @@ static void round_damaged(struct persist *persist)
     round_give_up(persist);
 }
 
+/* Another program has a shard for a moment, or a checkpoint of ours is slow on a busy machine: who
+ * asked waits on. A program that keeps its lock is told. */
+static bool round_was_busy(struct persist *persist)
+{
+    bool busy = persist->round_failed && !persist->round_failed_for_good && !persist->draining;
+    persist->busy_rounds = busy ? persist->busy_rounds + 1 : 0;
+    if (persist->busy_rounds >= BUSY_ROUNDS_MAX)
+        persist->busy_rounds = 0;
+    return persist->busy_rounds > 0;
+}
+
 static void round_over(struct persist *persist)
 {
     if (persist->marking.type) { /* nobody is told before the rows of the file were marked */
         persist->again = true;
+        return;
+    }
+    if (round_was_busy(persist)) {
+        persist->retry_ns = clock_mono_ns(persist->tiles->options.clock) + RETRY_MS_MIN * NS_A_MS;
+        persist->marks++;
         return;
     }
     if (persist->round_failed) {
@@ -609,6 +630,7 @@ static void batch_over(struct persist *persist, struct batch *batch)
             log_warn("tile: could not persist %zu tiles, trying again until it works: %s",
                      batch->failed_count, batch->err.text);
         persist->round_failed = true;
+        persist->round_failed_for_good = persist->round_failed_for_good || batch->failed_for_good;
         persist->trouble = batch->err;
         persist->has_trouble = true;
     }
