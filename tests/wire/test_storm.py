@@ -56,6 +56,7 @@ class World:
         self.server, self.log, self.durability = None, "", "everysec"
         self.events, self.acked_count = {}, 0
         self.round_events = []
+        self.faults_before = []
         self.faults_armed = []  # since the last that were cleared, for who reads a failure
         self.storm = storm.Storm([
             storm.Strings(), storm.Hashes(), storm.Lists(), storm.SortedSets(), storm.Transactions(), storm.Tiles(),
@@ -216,7 +217,7 @@ class World:
             getattr(self, name)()
         self.pause()
         self.faults.clear()
-        self.faults_armed.clear()
+        self.faults_before, self.faults_armed = self.faults_armed, []
         self.recovered()
         self.acked_count += self.storm.end()
         assert not self.storm.failures, self.storm.failures
@@ -226,8 +227,9 @@ class World:
         """Without faults everybody is served again, without a restart."""
         end = time.monotonic() + RECOVERY_SECONDS
         for writer in self.storm.writers:
-            assert self.storm.progress(writer, max(1, end - time.monotonic())), (
-                f"{writer.kind.name} is not served any more", self.storm.errors, self.server.stderr()[-2000:])
+            if not self.storm.progress(writer, max(1, end - time.monotonic())):
+                pytest.fail(f"{writer.kind.name} is not served any more; ended: {self.server.process.poll()}, "
+                            f"armed {self.faults_before}\n{self.where()}")
         assert not self.storm.failures, self.storm.failures
 
     # ---- after it ----
