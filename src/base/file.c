@@ -149,7 +149,8 @@ static enum rc real_allocate(struct file *file, uint64_t len, struct err *err)
         failed = fallocate(fd_of(file), FALLOC_FL_KEEP_SIZE, 0, (off_t)len);
     } while (failed && errno == EINTR);
     if (failed && errno == EOPNOTSUPP)
-        return RC_OK; /* it only makes later writes cheaper */
+        return err_set(err, RC_INVALID, "the file system of \"%s\" allocates nothing ahead",
+                       file->path);
     return failed ? fail(err, "allocate", file->path) : RC_OK;
 }
 

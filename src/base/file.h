@@ -81,7 +81,8 @@ enum rc file_read(struct file *file, uint64_t offset, void *to, size_t len, size
                   struct err *err) NODISCARD;
 enum rc file_sync(struct file *file, struct err *err) NODISCARD; /* fdatasync */
 enum rc file_truncate(struct file *file, uint64_t len, struct err *err) NODISCARD;
-/* Reserves room up to len without changing the size seen by file_size(). */
+/* Reserves room up to len without changing the size seen by file_size(). RC_INVALID: the file
+ * system cannot, and nothing has happened. */
 enum rc file_allocate(struct file *file, uint64_t len, struct err *err) NODISCARD;
 enum rc file_size(struct file *file, uint64_t *ret_len, struct err *err) NODISCARD;
 enum rc file_lock(struct file *file, struct err *err) NODISCARD; /* exclusive, till close */

@@ -232,8 +232,9 @@ bool flush__braked(struct flush__brake *brake, const struct flush_options *optio
 /* ---- a full disk: flush_tight.c ---- */
 
 struct flush__tight {
-    uint64_t look_ns;     /* when to look next */
-    uint64_t error_count; /* of the engine, at the last look */
+    uint64_t look_ns;       /* when to look next */
+    uint64_t error_count;   /* of the engine, at the last look */
+    uint64_t compacting_ns; /* since when each look has found a compaction; 0: the last has not */
 };
 
 /* There is no disk: so much of the reserve is taken, but for the journal's part; `again`: half

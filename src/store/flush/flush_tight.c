@@ -10,6 +10,7 @@
 
 enum { NAMES_BYTES_MAX = 64 * 1024 * 1024 };
 #define LOOK_NS (UINT64_C(1000) * 1000 * 1000)
+#define COMPACTING_NS (5 * LOOK_NS) /* a compaction is given so long to free something */
 
 void flush__tight_full(const struct flush_options *options, uint64_t bytes, bool again)
 {
@@ -30,6 +31,18 @@ static void compactions_look(struct flush__tight *tight, const struct flush_opti
         flush__tight_full(options, UINT64_MAX, false);
 }
 
+/* One that runs frees disk by itself. One that is always running, because it fails for want of disk
+ * and is begun again, does not. */
+static bool compaction_may_help(struct flush__tight *tight, const struct engine_pressure *pressure,
+                                uint64_t now_ns)
+{
+    if (!pressure->compacting)
+        tight->compacting_ns = 0;
+    else if (tight->compacting_ns == 0)
+        tight->compacting_ns = now_ns;
+    return pressure->compacting && now_ns - tight->compacting_ns < COMPACTING_NS;
+}
+
 void flush__tight_look(struct flush__tight *tight, const struct flush_options *options)
 {
     struct engine *engine = options->engine;
@@ -41,12 +54,13 @@ void flush__tight_look(struct flush__tight *tight, const struct flush_options *o
     tight->look_ns = now_ns + LOOK_NS;
     engine->ops->pressure(engine, &pressure);
     compactions_look(tight, options, &pressure);
-    if (reserve_fill(options->reserve) || pressure.compacting || !engine->ops->shrink)
+    bool waits = compaction_may_help(tight, &pressure, now_ns);
+    if (reserve_fill(options->reserve) || waits || !engine->ops->shrink)
         return;
     if (engine->ops->shrink(engine))
         flush__tight_full(options, UINT64_MAX, false);
-    else
-        reserve_return(options->reserve, UINT64_MAX); /* or others take it */
+    else if (!pressure.compacting)
+        reserve_return(options->reserve); /* or others take it */
 }
 
 static enum rc name_keep(const char *name, void *arg, struct err *err)

@@ -566,7 +566,7 @@ static enum rc write_turn(struct journal *journal, const struct turn_frames *fra
             break;
         uint64_t len = journal->cur->len + frames->bytes + SEGMENT_PIECE_BYTES;
         rc = file_allocate(journal->cur->file, len, err); /* for this turn and some after it */
-        if (rc == RC_OK)
+        if (rc == RC_OK || rc == RC_INVALID)
             rc = write_try(journal, frames, last_lsn, err);
     }
     return rc;

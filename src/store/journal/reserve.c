@@ -7,9 +7,11 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/codec.h"
 #include "base/log.h"
 #include "base/macros.h"
 #include "base/mem.h"
+#include "base/rand.h"
 
 #include "base/banned.h"
 
@@ -37,6 +39,26 @@ static void cut(struct reserve *reserve, uint64_t len)
     (void)rc;
 }
 
+/* Where a file system allocates nothing ahead (NFS, ZFS), what is held has to be written, and must
+ * not be so uniform that it is kept in no room at all. */
+static enum rc write_ahead(struct reserve *reserve, uint64_t len, struct err *err)
+{
+    struct rand rand;
+    uint8_t *part = mem_alloc(STEP_BYTES);
+    enum rc rc = RC_OK;
+
+    rand_init_seed(&rand, len);
+    for (size_t at = 0; at < STEP_BYTES; at += sizeof(uint64_t))
+        le64_put(part + at, rand_u64(&rand));
+    for (uint64_t at = reserve->bytes; rc == RC_OK && at < len; at += STEP_BYTES) {
+        uint64_t left = len - at;
+        rc = file_write(reserve->file, at, bytes_of(part, left < STEP_BYTES ? left : STEP_BYTES),
+                        err);
+    }
+    mem_free(part);
+    return rc;
+}
+
 /* Allocated first, beyond the end, and counted by the length then: after a crash in between the
  * file holds more than it says, until it is filled or cut the next time. */
 static enum rc fill_try(struct reserve *reserve, uint64_t len, struct err *err)
@@ -48,6 +70,8 @@ static enum rc fill_try(struct reserve *reserve, uint64_t len, struct err *err)
     if (rc != RC_OK)
         return rc;
     rc = file_allocate(reserve->file, len, err);
+    if (rc == RC_INVALID)
+        rc = write_ahead(reserve, len, err);
     if (rc == RC_OK)
         rc = file_truncate(reserve->file, len, err);
     if (rc == RC_OK)
@@ -123,7 +147,8 @@ void reserve_close(struct reserve *reserve)
 {
     if (!reserve)
         return;
-    reserve_return(reserve, UINT64_MAX); /* the next start finds what others would have taken */
+    if (!reserve_fill(reserve))
+        reserve_return(reserve); /* the next start finds what others would have taken */
     file_close(reserve->file);
     pthread_mutex_destroy(&reserve->lock);
     mem_free(reserve->dir);
@@ -156,20 +181,33 @@ bool reserve_fill(struct reserve *reserve)
     return reserve_is_whole(reserve);
 }
 
-void reserve_return(struct reserve *reserve, uint64_t bytes)
+/* A piece stays free: the reserve is for who finds nothing, not for making that so. */
+static void hold_again(struct reserve *reserve, uint64_t bytes, uint64_t held_max)
 {
     uint64_t free_bytes = 0;
-    if (!reserve || files_free_bytes(reserve->files, reserve->dir, &free_bytes, NULL) != RC_OK ||
+    if (files_free_bytes(reserve->files, reserve->dir, &free_bytes, NULL) != RC_OK ||
         free_bytes <= RESERVE_PIECE_BYTES)
         return;
     free_bytes -= RESERVE_PIECE_BYTES;
     pthread_mutex_lock(&reserve->lock);
-    uint64_t missing = reserve->size > reserve->bytes ? reserve->size - reserve->bytes : 0;
+    uint64_t missing = held_max > reserve->bytes ? held_max - reserve->bytes : 0;
     bytes = bytes < free_bytes ? bytes : free_bytes;
     bytes = bytes < missing ? bytes : missing;
     if (bytes >= RESERVE_PIECE_BYTES && !reserve->given_up)
         fill(reserve, reserve->bytes + bytes);
     pthread_mutex_unlock(&reserve->lock);
+}
+
+void reserve_return(struct reserve *reserve)
+{
+    if (reserve && reserve->size > RESERVE_PIECE_BYTES)
+        hold_again(reserve, UINT64_MAX, reserve->size - RESERVE_PIECE_BYTES);
+}
+
+void reserve_untake(struct reserve *reserve, uint64_t bytes)
+{
+    if (reserve)
+        hold_again(reserve, bytes, reserve->size);
 }
 
 bool reserve_is_whole(const struct reserve *reserve)

@@ -41,8 +41,11 @@ void reserve_close(struct reserve *reserve);
 /* Gives up to so many bytes back to the disk, and leaves so many; returns how many were given. */
 uint64_t reserve_take(struct reserve *reserve, uint64_t bytes, uint64_t kept_bytes);
 /* The other way round, for what was not used: others who share the disk would take it. Leaves a
- * piece to the disk. */
-void reserve_return(struct reserve *reserve, uint64_t bytes);
+ * piece to the disk, and a piece is missing then, too: only reserve_fill(), which asks for room on
+ * top, makes the reserve whole and lets writers in again. */
+void reserve_return(struct reserve *reserve);
+/* What was taken for a moment, and may make it as whole as it was. Leaves a piece to the disk. */
+void reserve_untake(struct reserve *reserve, uint64_t bytes);
 /* True: it is whole, or has become so. */
 bool reserve_fill(struct reserve *reserve);
 bool reserve_is_whole(const struct reserve *reserve);  /* atomic; true if it cannot be had */

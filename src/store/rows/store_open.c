@@ -607,7 +607,7 @@ static enum rc store_start(struct store *store, struct err *err)
                         store->options.manual ? 0 : store->options.loader_count, store__notify,
                         store, err);
     if (rc == RC_OK && store->start_bytes > 0)
-        reserve_return(store->reserve, store->start_bytes);
+        reserve_untake(store->reserve, store->start_bytes);
     return rc;
 }
 

@@ -107,7 +107,8 @@ TEST(a_store_goes_on_without_a_reserve_that_cannot_be_made)
         ASSERT_EQ(reserve_bytes(reserve), 0);
         ASSERT_TRUE(reserve_is_whole(reserve));
         ASSERT_TRUE(reserve_fill(reserve));
-        reserve_return(reserve, 8 * MIB);
+        reserve_return(reserve);
+        reserve_untake(reserve, 8 * MIB);
         ASSERT_EQ(reserve_take(reserve, MIB, 0), 0);
         reserve_close(reserve);
         file_sim_arm(sim, &(struct file_sim_fault){.op = op[i]});
@@ -124,12 +125,59 @@ TEST(what_was_taken_comes_back_a_part_at_a_time)
     struct reserve *reserve = open_of(sim, 8 * MIB);
     uint64_t all = reserve_take(reserve, UINT64_MAX, 0);
     ASSERT_EQ(all, 8 * MIB);
-    reserve_return(reserve, 2 * MIB);
+    reserve_untake(reserve, 2 * MIB);
     ASSERT_EQ(reserve_bytes(reserve), 2 * MIB);
     ASSERT_FALSE(reserve_is_whole(reserve));
     ASSERT_TRUE(reserve_fill(reserve));
     reserve_close(reserve);
     ASSERT_TRUE(reserve_is_whole(NULL));
     ASSERT_EQ(reserve_take(NULL, 1, 0), 0);
+    file_sim_free(sim);
+}
+
+/* Writers would be let in with a piece of free disk, and be refused by the next one. */
+TEST(what_is_returned_does_not_make_a_reserve_whole_without_room_on_top)
+{
+    struct file_sim *sim = disk_new(80 * MIB);
+    struct reserve *reserve = open_of(sim, 8 * MIB);
+    ASSERT_EQ(reserve_take(reserve, 3 * MIB, 0), 3 * MIB);
+    file_sim_space(sim, 6 * MIB);
+    reserve_return(reserve);
+    ASSERT_EQ(reserve_bytes(reserve), 8 * MIB - RESERVE_PIECE_BYTES);
+    ASSERT_FALSE(reserve_is_whole(reserve));
+    file_sim_space(sim, 8 * MIB);
+    ASSERT_TRUE(reserve_fill(reserve));
+    reserve_close(reserve);
+    file_sim_free(sim);
+}
+
+TEST(what_a_start_has_taken_makes_a_reserve_whole_again)
+{
+    struct file_sim *sim = disk_new(80 * MIB);
+    struct reserve *reserve = open_of(sim, 8 * MIB);
+    file_sim_space(sim, 1 * MIB);
+    ASSERT_EQ(reserve_take(reserve, 3 * MIB, 0), 3 * MIB);
+    reserve_untake(reserve, 3 * MIB);
+    ASSERT_TRUE(reserve_is_whole(reserve));
+    ASSERT_EQ(free_of(sim), 1 * MIB);
+    reserve_close(reserve);
+    file_sim_free(sim);
+}
+
+TEST(a_reserve_is_written_where_the_file_system_allocates_nothing_ahead)
+{
+    struct file_sim *sim = disk_new(80 * MIB);
+    struct file_sim_fault none = {
+        .op = FILE_SIM_ALLOCATE, .count = 1, .times = -1, .rc = RC_INVALID};
+    file_sim_arm(sim, &none);
+    struct reserve *reserve = open_of(sim, 8 * MIB);
+    ASSERT_TRUE(reserve_is_whole(reserve));
+    ASSERT_EQ(reserve_bytes(reserve), 8 * MIB);
+    ASSERT_EQ(free_of(sim), 72 * MIB);
+    ASSERT_EQ(reserve_take(reserve, 3 * MIB, 0), 3 * MIB);
+    ASSERT_EQ(free_of(sim), 75 * MIB);
+    ASSERT_TRUE(reserve_fill(reserve));
+    ASSERT_EQ(free_of(sim), 72 * MIB);
+    reserve_close(reserve);
     file_sim_free(sim);
 }
