@@ -19,6 +19,7 @@ import storm
 from conftest import Server
 from iofault import Faults
 from mariadb import MariaDB
+from waiting import wait_until as until
 from waiting import wait_until
 
 LONG = bool(os.environ.get("TERRACE_LONG"))
@@ -230,6 +231,7 @@ class World:
             if not self.storm.progress(writer, max(1, end - time.monotonic())):
                 pytest.fail(f"{writer.kind.name} is not served any more; ended: {self.server.process.poll()}, "
                             f"armed {self.faults_before}\n{self.where()}")
+        until(lambda: self.client().info("tiers")["engine_state"] == "ok", RECOVERY_SECONDS)  # it is opened every 5 s
         assert not self.storm.failures, self.storm.failures
 
     # ---- after it ----
