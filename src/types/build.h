@@ -6,7 +6,7 @@
  * of a fresh ID, a piece a commit, that nobody can see, and last the meta row that names the ID.
  *
  *   commit 1       the garbage row of the ID (garbage.h): whatever happens, the sweep knows of it
- *   commits 2..n   pieces of rows; kv->asides tells the sweep to leave them alone
+ *   commits 2..n   pieces of rows; kv->builds tells the sweep to leave them alone
  *   commit n+1     the meta row, and the garbage row goes
  *
  * A crash, or a client that goes away, leaves the garbage row, and the sweep removes what was put.
@@ -50,10 +50,10 @@ struct build {
     uint64_t left; /* of a result with a limit */
     void *work;    /* what else is kept between commits; freed when it begins again */
     void (*work_free)(void *work);
-    /* for aside.c */
+    /* for build.c */
     uint64_t inputs;
     unsigned tries;
-    struct dlink link; /* in kv->asides unless phase is BUILD_NONE */
+    struct dlink link; /* in kv->builds unless phase is BUILD_NONE */
 };
 
 /* A part of a result: what is behind `after`, up to so many rows, or as much as is in memory. */
@@ -66,7 +66,7 @@ struct build_piece {
 
 void build_done(struct build *build);
 
-/* Whether a result of so many rows is to be built aside. aside may be NULL: it is not. */
+/* Whether a result of so many rows is to be built aside. build may be NULL: it is not. */
 bool build_wanted(const struct build *build, const struct run *run, uint64_t row_count);
 /* Which keys a command reads, as one number: folds them, in order, beginning with 0. */
 uint64_t build_input(uint64_t inputs, const struct key *key);

@@ -7,7 +7,7 @@
  * ID(16), value type(1). The sweep loads the rows in the background and deletes them one by one.
  *
  * Of an object that is built aside (build.h) nobody refers to the rows yet. Its garbage row is
- * passed over while it is in kv->asides; if the building comes to no end, the sweep drops it, as a
+ * passed over while it is in kv->builds; if the building comes to no end, the sweep drops it, as a
  * group if it is large.
  *
  * Threads: the executor. */

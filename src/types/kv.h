@@ -96,7 +96,7 @@ struct kv {
     struct kv_hooks hooks;
     const struct key_guard **guards;         /* of every database, also of those to come */
     struct held held;                        /* the meta row of a run of commands on one key */
-    struct dlist builds;                     /* objects that are being built; aside.h */
+    struct dlist builds;                     /* objects that are being built; build.h */
     uint64_t build_rows_min;                 /* from so many rows on; tests make it small */
     uint64_t build_count, build_again_count; /* begun, and those of them that had to begin again */
     uint64_t id_lsn;

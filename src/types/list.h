@@ -104,11 +104,11 @@ enum rc list_trim(struct list *list, uint64_t position, uint64_t count, struct e
 enum rc list_set(struct list *list, uint64_t position, struct bytes element,
                  struct err *err) NODISCARD;
 /* Next to the first element equal to the pivot. RC_NOT_FOUND: there is none. "linsert". Where very
- * many rows would move the list is built anew, if `aside` is not NULL: RC_WAIT: call it again in
+ * many rows would move the list is built anew, if `build` is not NULL: RC_WAIT: call it again in
  * the next commit. */
 enum rc list_insert(struct list *list, struct bytes pivot, bool before, struct bytes element,
                     struct build *build, struct err *err) NODISCARD;
 /* The first `count` equal elements from an end on, all of them if count is 0. "lrem" if there was
- * one. `aside`: as above. */
+ * one. `build`: as above. */
 enum rc list_remove(struct list *list, enum list_end end, uint64_t count, struct bytes element,
                     struct build *build, uint64_t *ret_removed_count, struct err *err) NODISCARD;

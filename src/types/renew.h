@@ -18,7 +18,7 @@ enum {
     RENEW_TIMES_MAX = 16,       /* so many times the rows that go may stay and be put again */
 };
 
-/* Whether a key that loses so many rows, of all it has, is to be renewed. aside may be NULL: it is
+/* Whether a key that loses so many rows, of all it has, is to be renewed. build may be NULL: it is
  * not. */
 bool renew_wanted(const struct build *build, const struct run *run, uint64_t row_count,
                   uint64_t gone_count);
@@ -32,7 +32,7 @@ struct renew {
                      struct err *err);
     void *arg;
 };
-/* The next piece: RC_WAIT, RC_COLD. After the last one the aside is BUILD_FULL. */
+/* The next piece: RC_WAIT, RC_COLD. After the last one the build is BUILD_FULL. */
 enum rc renew_piece(const struct renew *renew, struct err *err) NODISCARD;
 /* BUILD_FULL: the key has the rows that were built from here on. The caller sets the count and
  * saves; deadline and time of creation stay. */

@@ -58,7 +58,7 @@ struct set_store {
     const char *event; /* "sunionstore" ... */
 };
 /* Puts the result in the place of the key `to`, whatever that was, or removes it if there is no
- * member. A large one is built aside, if `aside` is not NULL: RC_WAIT: call it again in the next
+ * member. A large one is built aside, if `build` is not NULL: RC_WAIT: call it again in the next
  * commit. */
 enum rc set_op_store(const struct run *run, const struct set_store *store, struct build *build,
                      uint64_t *ret_count, struct err *err) NODISCARD;

@@ -23,6 +23,6 @@ bool set_renew_is_begun(const struct build *build);
 enum rc set_renew_begin(const struct key *key, const struct set_gone *gone, struct build *build,
                         bool *ret_taken, struct err *err) NODISCARD;
 /* In every commit after that. RC_OK: they are gone, and the caller tells of it and saves. *ret_arg:
- * of who was told, good until the aside ends. */
+ * of who was told, good until the build ends. */
 enum rc set_renew_step(struct key *key, struct build *build, void **ret_arg,
                        struct err *err) NODISCARD;

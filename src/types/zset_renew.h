@@ -34,6 +34,6 @@ bool zset_renew_is_begun(const struct build *build);
 enum rc zset_renew_begin(const struct key *key, const struct zset_gone *gone, struct build *build,
                          bool *ret_taken, struct err *err) NODISCARD;
 /* In every commit after that. RC_OK: they are gone, *ret_count of them, and the caller tells of it
- * and saves. *ret_arg: of who was told, good until the aside ends. */
+ * and saves. *ret_arg: of who was told, good until the build ends. */
 enum rc zset_renew_step(struct key *key, struct build *build, uint64_t *ret_count, void **ret_arg,
                         struct err *err) NODISCARD;

@@ -325,7 +325,7 @@ enum rc cmd_mget(struct cmd_ctx *ctx)
 
 /* ---- SET ---- */
 
-/* aside may be NULL: in one commit. */
+/* build may be NULL: in one commit. */
 static enum rc set(struct cmd_ctx *ctx, struct key *key, struct bytes value, uint64_t expire_ms,
                    struct build *build)
 {
