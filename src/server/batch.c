@@ -106,7 +106,7 @@ static bool conn_can_run(const struct conn *conn)
     return !conn->parked && !conn->quit && !conn->broken;
 }
 
-/* Who does not take his replies gets no more of them: settled again, it goes on. */
+/* Who does not take his replies gets no more of them: once they are sent, it goes on. */
 static bool conn_is_full(const struct conn *conn)
 {
     return conn->out.buf.len - conn->out_sent >= CONN_OUT_WAITING_BYTES;
@@ -357,14 +357,14 @@ static bool call_can_hold(const struct call *call)
     return call->cmd && call->cmd->flags & CMD_RUN && call->argc > 1 && !call->conn->multi.open;
 }
 
-/* What is held is for this call, and what it leaves is for the one behind it, or it is settled. */
+/* What is held is for this call, and what it leaves is for the one behind it, or it is written. */
 static void call_hold(struct server *server, const struct call *call)
 {
     struct kv *kv = &server->kv;
     const struct call *next = call + 1, *end = server->call + server->call_count;
     bool can = call_can_hold(call);
     if (kv->held.row.is && !(can && held_is(&kv->held, call->conn->ns, call->argv[1])))
-        held_settle(kv);
+        held_write(kv);
     held_begin(kv, can && next < end && call_can_hold(next) && is_same_key(call, next));
 }
 
@@ -471,7 +471,7 @@ static void blocked_run(struct server *server)
 {
     while (UNLIKELY(server->woken)) {
         server->woken = false;
-        held_settle(&server->kv);
+        held_write(&server->kv);
         tasks_run_ready(server->tasks);
         server->now_ms = clock_unix_ms(server->clock);
     }
@@ -503,7 +503,7 @@ bool server__clients(void *arg, bool room)
             call_run(server, &server->call[server->call_next], room);
             blocked_run(server);
         }
-        held_settle(&server->kv);
+        held_write(&server->kv);
         batch_size(server, server->now_ns - start_ns);
         if (server->turn_call_count >= TURN_CALLS_ENOUGH ||
             store_turn_bytes(server->store) >= TURN_BYTES_MAX || server->now_ns >= end_ns)

@@ -573,7 +573,7 @@ static bool conn_reads(const struct conn *conn)
     return true;
 }
 
-static void conn_settle(struct conn *conn)
+static void conn_update(struct conn *conn)
 {
     conn->broken = conn->broken || conn->out.failed;
     conn->out_peak = conn->out_peak > out_waiting(conn) ? conn->out_peak : out_waiting(conn);
@@ -606,19 +606,19 @@ static void conn_ready(struct loop_source *source, unsigned events)
     } else if (events & LOOP_HANGUP) {
         conn->broken = true;
     }
-    /* One with new input is settled after the turn it runs in, with its replies. */
+    /* One with new input is updated after the turn it runs in, with its replies. */
     if (!conn->queued || conn->broken || events & LOOP_WRITE)
-        conn_settle(conn);
+        conn_update(conn);
 }
 
-void server__conns_settle(struct server *server)
+void server__conns_update(struct server *server)
 {
     struct conn *conn = server->touched;
     server->touched = NULL;
     while (conn) {
         struct conn *next = conn->touched_next;
         conn->touched = false;
-        conn_settle(conn);
+        conn_update(conn);
         conn = next;
     }
 }
@@ -662,6 +662,6 @@ void server__conns_cron(struct server *server)
         conn->out_peak = out_waiting(conn);
         server__conn_count(conn);
         if (conn->broken || out_waiting(conn) > 0)
-            conn_settle(conn);
+            conn_update(conn);
     }
 }

@@ -284,8 +284,8 @@ static bool request_cold(struct request *request)
     return true;
 }
 
-/* The request has run: what it needs is asked for. */
-static void request_settle(struct request *request, enum rc rc)
+/* The request has run: what it needs is asked for, and it waits for that. */
+static void request_wait(struct request *request, enum rc rc)
 {
     struct server *server = request->conn->server;
     if (rc == RC_COLD) {
@@ -340,7 +340,7 @@ static enum rc request_run(struct task *task, struct store *store, struct err *e
         server__call_note(&ctx, usec, rc);
     if (rc == RC_WAIT && request->blocked && !request->counted)
         block_note(request, usec);
-    request_settle(request, rc);
+    request_wait(request, rc);
     server__conn_count(conn);
     if (rc == RC_WAIT && conn->eof)
         server__conn_touch(conn); /* it left before this was known to take long */

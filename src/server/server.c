@@ -435,10 +435,10 @@ void server__turn(struct server *server)
         http_durable(server->http, store_durable_lsn(server->store));
     if (server->monitor_count > 0)
         monitor_deliver(server);
-    server__conns_settle(server);
+    server__conns_update(server);
     if (server__clients_over(server)) {
         server__clients_obey(server);
-        server__conns_settle(server);
+        server__conns_update(server);
     }
     server_cron(server);
 }

@@ -324,7 +324,8 @@ void server__conn_finish(struct conn *conn);
 bool server__conn_in_take(struct conn *conn, size_t arg_bytes, struct buf *ret_in) NODISCARD;
 void server__conn_touch(struct conn *conn); /* its output is looked at after the turn */
 void server__conn_queue(struct conn *conn); /* its input is looked at in the turn */
-void server__conns_settle(struct server *server);
+/* Those that were touched: sends, ends who is over, says what the loop listens for. */
+void server__conns_update(struct server *server);
 void server__conns_cron(struct server *server); /* idle timeouts, output limits */
 /* Replies that may leave now, and that so many bytes of them have left. */
 struct bytes server__conn_out(const struct conn *conn);

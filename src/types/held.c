@@ -26,7 +26,7 @@ void held_undo(struct kv *kv)
         held->row.is = false;
 }
 
-void held_settle(struct kv *kv)
+void held_write(struct kv *kv)
 {
     struct held *held = &kv->held;
     struct err err = {0};

@@ -8,11 +8,11 @@
  *   held_begin(kv, next_is_same)      before the command: may it leave its row here?
  *   ... key_write(), key_save() ...   look here first; key.c alone knows how
  *   held_undo(kv)                     if the command was taken back
- *   held_settle(kv)                   before anything else may look, and before the turn ends
+ *   held_write(kv)                   before anything else may look, and before the turn ends
  *
  * Invariants:
  *   (1) While a row is held, only commands that find and save their key by key.c run, and only on
- *       that key. It is settled before every other command, task and end of a turn.
+ *       that key. It is written before every other command, task and end of a turn.
  *   (2) A turn is safe as a whole or taken back as a whole: elements and held row too. If the row
  *       cannot be put at the end, the turn is refused.
  *   (3) What is held is newer than the stored row, and there is a stored row.
@@ -49,7 +49,7 @@ void held_begin(struct kv *kv, bool allowed);
 /* After store_undo() of that command. */
 void held_undo(struct kv *kv);
 /* Outside commits: puts the row in a commit of its own. */
-void held_settle(struct kv *kv);
+void held_write(struct kv *kv);
 
 static inline bool held_is(const struct held *held, const struct ns *ns, struct bytes name)
 {

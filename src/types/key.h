@@ -84,7 +84,7 @@ enum rc key_replace(struct key *key, uint8_t type, struct err *err) NODISCARD;
 enum rc key_adopt(struct key *key, uint8_t type, const uint8_t *id, struct err *err) NODISCARD;
 /* Writes the meta row, or leaves it with kv->held. extra may be borrowed from the store. */
 enum rc key_save(struct key *key, struct bytes extra, struct err *err) NODISCARD;
-/* For held_settle(): the meta row and nothing else. */
+/* For held_write(): the meta row and nothing else. */
 enum rc key_meta_put(struct ns *ns, struct bytes name, const struct meta *meta, struct bytes extra,
                      struct err *err) NODISCARD;
 /* key_save(), or key_remove() and a "del" event when count is 0. */

@@ -200,7 +200,7 @@ enum rc kv_ns_open(struct kv *kv, uint32_t index, struct bytes name, struct ns *
 
 /* The counters are taken back with their commit, databases are not: so these follow. What is
  * durable stays. */
-void kv_ns_settle(struct kv *kv)
+void kv_ns_place(struct kv *kv)
 {
     for (size_t i = 0; i < kv->ns_count; i++)
         if (kv->ns[i])

@@ -121,12 +121,12 @@ void kv_done(struct kv *kv); /* and its namespaces */
 void kv_id_draw(struct kv *kv, uint8_t to[KEY_ID_BYTES]);
 
 /* Outside commits: opens a namespace under an index that is free. KV_NS_NOWHERE: *ret_ns is no
- * database, it is what kv_ns_settle() will put into one. RC_INVALID: a bad name, or one that begins
+ * database, it is what kv_ns_place() will put into one. RC_INVALID: a bad name, or one that begins
  * with another's or is the beginning of another's; RC_BUSY: the index or the name is taken. */
 enum rc kv_ns_open(struct kv *kv, uint32_t index, struct bytes name, struct ns **ret_ns,
                    struct err *err) NODISCARD;
 /* Puts every namespace where the store's counters say. */
-void kv_ns_settle(struct kv *kv);
+void kv_ns_place(struct kv *kv);
 /* RC_INVALID, RC_BUSY: kv_ns_open() would refuse it. */
 enum rc kv_ns_check(const struct kv *kv, uint32_t index, struct bytes name,
                     struct err *err) NODISCARD;

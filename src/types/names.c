@@ -59,7 +59,7 @@ enum rc names_open(struct kv *kv, struct err *err)
     }
     enum rc rc = registered_open(kv, err);
     if (rc == RC_OK)
-        kv_ns_settle(kv);
+        kv_ns_place(kv);
     return rc;
 }
 
@@ -114,7 +114,7 @@ enum rc names_register(struct kv *kv, struct bytes name, uint32_t index, struct 
     if (rc == RC_OK)
         rc = place_set(home, (int64_t)index + 1, err);
     if (rc == RC_OK)
-        kv_ns_settle(kv);
+        kv_ns_place(kv);
     return rc;
 }
 
@@ -135,7 +135,7 @@ enum rc names_drop(const struct run *run, struct err *err)
     if (rc == RC_OK)
         rc = place_set(ns, 0, err);
     if (rc == RC_OK)
-        kv_ns_settle(ns->kv);
+        kv_ns_place(ns->kv);
     return rc;
 }
 
@@ -153,7 +153,7 @@ enum rc names_swap(const struct run *run, struct ns *one, struct ns *other, stru
         rc = place_set(other, (int64_t)one->index + 1, err);
     if (rc != RC_OK)
         return rc;
-    kv_ns_settle(kv);
+    kv_ns_place(kv);
     if (kv->hooks.flushed) {
         kv->hooks.flushed(kv->hooks.arg, one, true);
         kv->hooks.flushed(kv->hooks.arg, other, true);

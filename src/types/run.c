@@ -20,7 +20,7 @@ void run_begin_at(struct run *run, struct kv *kv, struct ns *ns, unsigned flags,
     if (kv->arena.chunk)
         arena_clear(&kv->arena);
     if (UNLIKELY(kv->moved))
-        kv_ns_settle(kv);
+        kv_ns_place(kv);
     if (kv->hooks.told)
         run->told_from = kv->hooks.told->len;
 }

@@ -38,7 +38,7 @@ static void op_draw(struct rand *rand, const char *key, struct random_op *op)
 static void op_play(struct kv_fix *fix, struct random_op op, bool hold, bool same)
 {
     if (fix->kv.held.row.is && !held_is(&fix->kv.held, fix->ns, op.call.key))
-        held_settle(&fix->kv);
+        held_write(&fix->kv);
     enum rc rc = kv_run_step(fix, hold && same, op.run, &op.call);
     if (rc == RC_COLD) {
         kv_run_end(fix);

@@ -78,7 +78,7 @@ enum rc kv_run_step(struct kv_fix *fix, bool more, kv_run_body *run, struct kv_r
 
 void kv_run_end(struct kv_fix *fix)
 {
-    held_settle(&fix->kv);
+    held_write(&fix->kv);
     ASSERT_FALSE(fix->kv.held.row.is);
     ASSERT_OK(store_write(fix->store, &fix->err), &fix->err);
 }

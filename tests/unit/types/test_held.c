@@ -215,7 +215,7 @@ TEST(a_run_whose_last_command_changes_nothing_is_settled)
     words(&fix, LAST, run_sadd, "s", "b a");
     ASSERT_TRUE(fix.kv.held.row.is);
     ASSERT_EQ(stored_count(&fix, "s"), 1);
-    held_settle(&fix.kv);
+    held_write(&fix.kv);
     ASSERT_EQ(stored_count(&fix, "s"), 2);
     kv_run_end(&fix);
     kv_fix_reopen(&fix);
@@ -228,7 +228,7 @@ TEST(a_settle_without_a_row_writes_nothing)
     struct kv_fix fix;
     begin(&fix);
     uint64_t lsn = store_last_lsn(fix.store);
-    held_settle(&fix.kv);
+    held_write(&fix.kv);
     ASSERT_EQ(store_turn_bytes(fix.store), 0);
     ASSERT_EQ(store_last_lsn(fix.store), lsn);
     kv_fix_done(&fix);
@@ -240,7 +240,7 @@ TEST(after_a_settle_no_command_may_hold)
     struct kv_run call = {.key = BYTES("k"), .words = "b"};
     begin(&fix);
     held_begin(&fix.kv, true);
-    held_settle(&fix.kv);
+    held_write(&fix.kv);
     store_begin(fix.store, 0); /* a task: nobody says held_begin() */
     ASSERT_OK(kv_run_push(&fix, &call), &fix.err);
     store_commit(fix.store);
@@ -267,7 +267,7 @@ TEST(runs_of_every_type_end_with_the_right_count)
         words(&fix, MORE, type[i].run, type[i].key, type[i].word[2]);
         ASSERT_EQ(stored_count(&fix, type[i].key), 1);
         ASSERT_EQ(seen_count(&fix, type[i].key), 3);
-        held_settle(&fix.kv);
+        held_write(&fix.kv);
         ASSERT_EQ(stored_count(&fix, type[i].key), 3);
     }
     kv_run_end(&fix);
@@ -484,7 +484,7 @@ TEST(a_key_that_is_removed_in_a_run_is_gone)
     ASSERT_FALSE(fix.kv.held.row.is);
     ASSERT_EQ(seen_count(&fix, "k"), -1);
     size_t bytes = store_turn_bytes(fix.store);
-    held_settle(&fix.kv);
+    held_write(&fix.kv);
     ASSERT_EQ(store_turn_bytes(fix.store), bytes);
     ASSERT_EQ(stored_count(&fix, "k"), -1);
     ASSERT_EQ(ns_key_count(fix.ns), 0);
@@ -559,7 +559,7 @@ TEST(a_held_key_may_be_swept_when_it_is_settled)
     kv_run_end(&fix);
     push(&fix, MORE, "k", "b");
     clock_advance_ms(&fix.clock, 10);
-    held_settle(&fix.kv);
+    held_write(&fix.kv);
     store_begin(fix.store, 0);
     ASSERT_OK(key_sweep(kv_fix_now(&fix), BYTES("k"), at_ms, &fix.err), &fix.err);
     store_commit(fix.store);
@@ -704,7 +704,7 @@ TEST(a_turn_that_cannot_be_written_takes_elements_and_row_back)
     begin(&fix);
     push(&fix, MORE, "k", "b");
     push(&fix, MORE, "k", "c");
-    held_settle(&fix.kv);
+    held_write(&fix.kv);
     ASSERT_EQ(stored_count(&fix, "k"), 3);
     file_sim_arm(fix.sim, &(struct file_sim_fault){
                               .op = FILE_SIM_WRITE, .count = 1, .times = -1, .rc = RC_IO});
@@ -771,13 +771,13 @@ TEST(a_row_that_cannot_be_put_refuses_the_turn)
     struct kv_run more = {.key = BYTES("k"), .words = "b"};
     refused_turn(&fix);
     journal_break(&fix);
-    held_settle(&fix.kv);
+    held_write(&fix.kv);
     ASSERT_FALSE(fix.kv.held.row.is);
     refused_check(&fix); /* at once: what runs next finds rows and counts that fit */
     ASSERT_OK(kv_run_step(&fix, MORE, run_zrem, &remove), &fix.err); /* they are no members */
     ASSERT_RC(kv_run_step(&fix, MORE, kv_run_push, &more), RC_READONLY);
     ASSERT_FALSE(fix.kv.held.row.is);
-    held_settle(&fix.kv);
+    held_write(&fix.kv);
     ASSERT_RC(store_write(fix.store, &fix.err), RC_READONLY);
     refused_check(&fix);
     file_sim_arm(fix.sim, &(struct file_sim_fault){.op = FILE_SIM_SYNC});
@@ -795,7 +795,7 @@ TEST(a_refused_turn_refuses_every_change_until_it_ends)
     struct err why = {0};
     struct kv_run call = {.key = BYTES("k"), .words = "b"};
     refused_turn(&fix);
-    held_settle(&fix.kv);
+    held_write(&fix.kv);
     ASSERT_EQ(seen_count(&fix, "z"), 3);
     ASSERT_RC(err_set(&why, RC_NOMEM, "no memory, as a test"), RC_NOMEM);
     store_turn_refuse(fix.store, RC_NOMEM, &why);
@@ -834,7 +834,7 @@ TEST(a_settle_without_memory_takes_the_turn_back)
         buf_init(&fix.kv.row, STORE_VALUE_BYTES_MAX);
         int64_t before = mem_try_count();
         mem_fail_after(count);
-        held_settle(&fix.kv);
+        held_write(&fix.kv);
         struck = mem_try_count() - before >= count;
         mem_fail_after(-1);
         ASSERT_FALSE(fix.kv.held.row.is);
@@ -872,7 +872,7 @@ TEST(a_run_without_memory_at_any_point_is_whole)
             if (kv_run_step(&fix, i < 5, kv_run_push, &call) == RC_OK)
                 len += (size_t)snprintf(expected + len, sizeof expected - len, " %s", word);
         }
-        held_settle(&fix.kv);
+        held_write(&fix.kv);
         struck = mem_try_count() - before >= count;
         mem_fail_after(-1);
         enum rc rc = store_write(fix.store, &fix.err);
