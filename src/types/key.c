@@ -193,7 +193,7 @@ static enum rc object_create(struct key *key, uint8_t type, const uint8_t *id, s
     ASSERT(!key->exists);
     enum rc rc = key_may_change(key, err);
     if (rc == RC_OK && key->dead)
-        rc = key_bury(key, err);
+        rc = key_expire(key, err);
     if (rc == RC_OK)
         rc = store_counter_add(kv->store, key->ns->key_count, 1, err);
     if (rc != RC_OK)
@@ -420,7 +420,7 @@ enum rc key_save_or_remove(struct key *key, struct bytes extra, struct err *err)
     return rc;
 }
 
-enum rc key_bury(struct key *key, struct err *err)
+enum rc key_expire(struct key *key, struct err *err)
 {
     ASSERT(key->dead && !key->exists);
     enum rc rc = whole_change(key, GUARD_EXPIRED, err);
@@ -448,7 +448,7 @@ enum rc key_rename(struct key *from, struct key *to, struct err *err)
     ASSERT(from->exists && from->ns == to->ns);
     enum rc rc = key_extra_copy(from, &extra, err);
     if (rc == RC_OK)
-        rc = to->dead ? key_bury(to, err) : key_remove(to, err);
+        rc = to->dead ? key_expire(to, err) : key_remove(to, err);
     if (rc == RC_OK)
         rc = whole_change(from, GUARD_REMOVED, err);
     if (rc == RC_OK)
@@ -502,7 +502,7 @@ enum rc key_sweep(const struct run *run, struct bytes name, uint64_t row_ms, str
     if (key.exists && key.saved_expire_ms != 0 && key.saved_expire_ms <= run->now_ms)
         return key_outlive(&key, row_ms, err);
     if (key.dead)
-        rc = key_bury(&key, err);
+        rc = key_expire(&key, err);
     else if (stale && key.exists && key.meta.expire_ms != 0)
         rc = index_put(&key, err); /* moved to where it belongs (1) */
     if (rc == RC_OK && stale)

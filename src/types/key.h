@@ -93,7 +93,7 @@ enum rc key_save_or_remove(struct key *key, struct bytes extra, struct err *err)
  * exist. */
 enum rc key_remove(struct key *key, struct err *err) NODISCARD;
 /* Removes what an expired key left, with its "expired" event. Only if key->dead. */
-enum rc key_bury(struct key *key, struct err *err) NODISCARD;
+enum rc key_expire(struct key *key, struct err *err) NODISCARD;
 
 /* `from` exists, `to` is another name in the same namespace: what it held goes, and it becomes what
  * `from` was, deadline included. Only the meta row moves. No event. */
@@ -104,8 +104,8 @@ enum rc key_extra_copy(const struct key *key, struct bytes *ret_extra, struct er
 
 /* The group of a namespace's index rows. */
 struct store_group key_index(const struct ns *ns);
-/* The sweep met the index row of this name and deadline, which is over: buries the key, or puts the
- * row where it belongs. RC_COLD. */
+/* The sweep met the index row of this name and deadline, which is over: expires the key, or puts
+ * the row where it belongs. RC_COLD. */
 enum rc key_sweep(const struct run *run, struct bytes name, uint64_t row_ms,
                   struct err *err) NODISCARD;
 /* RC_COLD if key_sweep() would need what is not in memory. The name is as it is stored, whatever a

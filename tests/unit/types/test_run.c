@@ -158,7 +158,7 @@ static void read_and_bury(struct kv_fix *fix, enum rc rc)
     ASSERT_FALSE(has(fix, &fix->run, BYTES("missing")));
     ASSERT_OK(key_write(&fix->run, BYTES("dead"), KEY_ANY, &key, &fix->err), &fix->err);
     ASSERT_TRUE(key.dead);
-    ASSERT_OK(key_bury(&key, &fix->err), &fix->err);
+    ASSERT_OK(key_expire(&key, &fix->err), &fix->err);
     end(fix, rc);
 }
 
