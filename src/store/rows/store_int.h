@@ -148,7 +148,8 @@ struct store {
     uint64_t change_count; /* of the trees: walks look at it */
     uint64_t shape_count;  /* of their inner nodes: path hints look at it */
     /* The cursor: where the last read or change of a row in a tree was. A change of the same row
-     * need not search, and the next row is often in the same block: lists, queues. */
+     * need not search: else an SREM takes 25 % more instructions, an SADD 17 %. The next row is
+     * often in the same block (lists, queues): else an RPOP takes 13 % more. */
     struct {
         struct hot_group *group;
         uint64_t change; /* it is good while the store's change count is this */
@@ -159,18 +160,21 @@ struct store {
         struct tree_pos pos;
     } cursor;
     /* What store_prefetch_rows() has come by, in the order in which it will be asked for: then
-     * nobody goes down from the root again. */
+     * nobody goes down from the root again. Without hints an HGET takes 9 % more instructions, an
+     * SREM 5 %. */
     struct {
         uint64_t shape; /* they are good while the store's shape count is this */
         uint32_t count, next;
         struct store_path_hint hint[STORE_PATH_HINTS_MAX];
     } path_hints;
-    struct { /* where the last walk began */
+    /* Where the last walk began. Without it a ZPOPMIN or LRANGE of ten takes 4 % more instructions,
+     * a ZRANGEBYSCORE from a fixed bound on, as queues by time send it, 5 to 8 %. */
+    struct {
         const struct tree *tree;
         uint64_t shape; /* as above */
         struct store_path_hint hint;
     } walked;
-    struct buf walk_at; /* of the last walk that ended: the next one's */
+    struct buf walk_at; /* of the last walk that ended: the next one's; 3 % of a ZPOPMIN */
 
     struct store_counter *counter;
     size_t counter_count;
