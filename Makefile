@@ -42,6 +42,7 @@ check:
 	set -e; for check in $(checks); do echo $$check; $$check; done
 	$(call build,dev)
 	$(call build,clang)
+	tools/build_without.sh $(JOBS)
 	tools/check_tidy.sh build-clang
 
 check-san:
@@ -63,4 +64,4 @@ format:
 	tools/check_format.sh fix
 
 clean:
-	rm -rf build build-dev build-asan build-tsan build-fuzz build-clang
+	rm -rf build build-dev build-asan build-tsan build-fuzz build-clang build-without

@@ -45,22 +45,22 @@ enum cmd_flags {
     /* What it does or tells is not in the store, and cannot be undone: an EXEC runs it last. */
     CMD_OUTSIDE = 1 << 16,
     /* Which rows it will look at: they are prefetched. */
-    CMD_ROW2 = 1 << 17,    /* of argument 2, a field or a member of a set */
-    CMD_ZROW2 = 1 << 18,   /* of a member of a sorted set, argument 2 */
-    CMD_ZROW3 = 1 << 19,   /* argument 3 */
-    CMD_TILE2 = 1 << 20,   /* of a tile: argument 1 is its type, 2 its key */
-    CMD_PATH = 1 << 21,    /* of a path of the file system, argument 1 */
-    CMD_ZFIRST = 1 << 22,  /* of the lowest element of a sorted set, argument 1 */
-    CMD_ZLAST = 1 << 23,   /* of the highest */
-    CMD_RUN = 1 << 24,     /* changes one key, argument 1, by key.h alone: types/held.h */
-    CMD_EXEC = 1 << 25,    /* runs what MULTI has queued: server__call_flags() */
-    CMD_PUBLISH = 1 << 26, /* its message leaves with the commit */
-    CMD_AHEAD = CMD_ROW2 | CMD_ZROW2 | CMD_ZROW3 | CMD_TILE2 | CMD_ZFIRST | CMD_ZLAST,
+    CMD_ROW2 = 1 << 17,     /* of argument 2, a field or a member of a set */
+    CMD_ZROW2 = 1 << 18,    /* of a member of a sorted set, argument 2 */
+    CMD_ZROW3 = 1 << 19,    /* argument 3 */
+    CMD_PREFETCH = 1 << 20, /* its model says: model.prefetch() */
+    CMD_ZFIRST = 1 << 22,   /* of the lowest element of a sorted set, argument 1 */
+    CMD_ZLAST = 1 << 23,    /* of the highest */
+    CMD_RUN = 1 << 24,      /* changes one key, argument 1, by key.h alone: types/held.h */
+    CMD_EXEC = 1 << 25,     /* runs what MULTI has queued: server__call_flags() */
+    CMD_PUBLISH = 1 << 26,  /* its message leaves with the commit */
+    CMD_AHEAD = CMD_ROW2 | CMD_ZROW2 | CMD_ZROW3 | CMD_ZFIRST | CMD_ZLAST,
 };
 
 enum {
     CMD_NAME_BYTES = 48, /* of "CONTAINER|SUBCOMMAND" and a NUL */
     CMD_MODELS_MAX = 8,
+    CMD_NO_MODEL = CMD_MODELS_MAX - 1, /* there is none of this number */
 };
 
 struct cmd {
@@ -75,7 +75,7 @@ struct cmd {
     const char *complexity;
     const char *syntax; /* the arguments */
     const char *summary;
-    uint8_t model; /* whose it is: cmd_model(); of others 0 */
+    uint8_t model; /* whose it is: cmd_model(); or CMD_NO_MODEL */
 };
 
 /* A row as the declaration of its handler: #define CMD CMD_DECLARE before the rows. */

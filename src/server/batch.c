@@ -199,7 +199,6 @@ struct rows_ahead {
     struct store_group group; /* of the last call's key */
     const struct call *last;
 };
-_Static_assert((int)PREFETCH_MEMBER_BYTES_MAX >= (int)TILEKEY_TM_BYTES, "a key of a tile fits");
 
 static bool ahead_group(struct rows_ahead *ahead, const struct call *call)
 {
@@ -258,10 +257,7 @@ static void batch_prefetch_rows(struct server *server)
         size_t at = flags & CMD_ZROW3 ? 3 : flags & (CMD_ZFIRST | CMD_ZLAST) ? 1 : 2;
         if (flags == 0 || call->argc <= at)
             continue;
-        if (flags & CMD_TILE2)
-            ahead.count += tile_row_of(server->tiles, call->argv[1], call->argv[2],
-                                       ahead.member[ahead.count], &ahead.row[ahead.count]);
-        else if (at == 1)
+        if (at == 1)
             call += ahead_add_pops(&ahead, call, end) - 1;
         else if (!ahead_group(&ahead, call))
             continue;
@@ -274,16 +270,19 @@ static void batch_prefetch_rows(struct server *server)
         store_prefetch_rows(server->store, ahead.row, ahead.count);
 }
 
-static void batch_prefetch_paths(struct server *server)
+static void batch_prefetch_models(struct server *server)
 {
-    struct bytes path[BATCH_CALLS_MAX];
-    size_t count = 0;
-    for (size_t i = 0; i < server->call_count; i++)
-        if (server->call[i].cmd && server->call[i].cmd->flags & CMD_PATH &&
-            server->call[i].argc > 1)
-            path[count++] = server->call[i].argv[1];
-    if (count > 1)
-        fs_prefetch(server->fs, path, count);
+    for (size_t m = 0; m < MODEL_COUNT; m++) {
+        struct model_call call[BATCH_CALLS_MAX];
+        size_t count = 0;
+        for (size_t i = 0; models[m]->prefetch && i < server->call_count; i++) {
+            const struct call *at = &server->call[i];
+            if (at->cmd && at->cmd->model == m && at->cmd->flags & CMD_PREFETCH)
+                call[count++] = (struct model_call){at->argv, at->argc};
+        }
+        if (count > 1)
+            models[m]->prefetch(server->host.model[m], call, count);
+    }
 }
 
 static void batch_prefetch(struct server *server)
@@ -297,8 +296,8 @@ static void batch_prefetch(struct server *server)
         flags |= server->call[i].cmd ? server->call[i].cmd->flags : 0;
     if (flags & CMD_AHEAD) /* not the marks of landed rows: both are more than a cache holds */
         batch_prefetch_rows(server);
-    if (flags & CMD_PATH)
-        batch_prefetch_paths(server);
+    if (flags & CMD_PREFETCH)
+        batch_prefetch_models(server);
 }
 
 /* ---- running ---- */

@@ -9,6 +9,7 @@
 
 #include "base/mem.h"
 #include "server/config_int.h"
+#include "server/models.h"
 #include "types/glob.h"
 
 #include "base/banned.h"
@@ -24,22 +25,24 @@ static char *text_copy(const char *text)
 
 void config_init(struct config *config, struct files *files)
 {
-    size_t count;
-    const struct config_row *rows = config__rows(&count);
+    const struct option *row;
     struct config_words words;
     struct err err = {0};
 
     *config = (struct config){.files = files ? files : (struct files *)(uintptr_t)&files_real,
                               .file = text_copy("")};
+    for (size_t i = 0; i < MODEL_COUNT; i++)
+        config->model[i] = mem_zalloc(models[i]->options_bytes);
     config__words_init(&words);
-    for (size_t i = 0; i < count; i++) {
-        bool quoted = config__kind(&rows[i])->many && *rows[i].start;
+    for (size_t i = 0; (row = config__row(i)); i++) {
+        ASSERT(i < CONFIG_ROWS_MAX);
+        bool quoted = row->kind->many && *row->start;
         enum rc rc = RC_OK;
-        struct bytes start = bytes_of(rows[i].start, strlen(rows[i].start));
+        struct bytes start = bytes_of(row->start, strlen(row->start));
         if (quoted)
             rc = config__words_split(&words, start, &err);
         if (rc == RC_OK)
-            rc = config__row_set(&rows[i], config, quoted ? words.word : &start,
+            rc = config__row_set(row, config, quoted ? words.word : &start,
                                  quoted ? words.count : 1, &err);
         ASSERT(rc == RC_OK);
     }
@@ -49,20 +52,22 @@ void config_init(struct config *config, struct files *files)
 /* Texts and lists of the options, which may be another's. */
 static void fields_dup(struct config *config)
 {
-    size_t count;
-    const struct config_row *rows = config__rows(&count);
-    for (size_t i = 0; i < count; i++)
-        if (config__kind(&rows[i])->dup)
-            config__kind(&rows[i])->dup((uint8_t *)config + rows[i].offset);
+    const struct option *row;
+    for (size_t i = 0; i < MODEL_COUNT; i++)
+        config->model[i] = mem_dup(config->model[i], models[i]->options_bytes);
+    for (size_t i = 0; (row = config__row(i)); i++)
+        if (row->kind->dup)
+            row->kind->dup(config__field(row, config));
 }
 
 static void fields_done(struct config *config)
 {
-    size_t count;
-    const struct config_row *rows = config__rows(&count);
-    for (size_t i = 0; i < count; i++)
-        if (config__kind(&rows[i])->done)
-            config__kind(&rows[i])->done((uint8_t *)config + rows[i].offset);
+    const struct option *row;
+    for (size_t i = 0; (row = config__row(i)); i++)
+        if (row->kind->done)
+            row->kind->done(config__field(row, config));
+    for (size_t i = 0; i < MODEL_COUNT; i++)
+        mem_free(config->model[i]);
 }
 
 void config_done(struct config *config)
@@ -200,26 +205,22 @@ enum rc config_load(struct config *config, int argc, char **argv, enum config_wi
 
 /* ---- running ---- */
 
-bool config__row_same(const struct config_row *row, const struct config *a, const struct config *b)
+bool config__row_same(const struct option *row, const struct config *a, const struct config *b)
 {
     struct buf text_a, text_b;
     buf_init(&text_a, CONFIG_FILE_BYTES_MAX);
     buf_init(&text_b, CONFIG_FILE_BYTES_MAX);
-    config__row_text(row, a, CONFIG_PLAIN, &text_a);
-    config__row_text(row, b, CONFIG_PLAIN, &text_b);
+    config__row_text(row, a, OPTION_PLAIN, &text_a);
+    config__row_text(row, b, OPTION_PLAIN, &text_b);
     bool same = bytes_eq(buf_bytes(&text_a), buf_bytes(&text_b));
     buf_done(&text_a);
     buf_done(&text_b);
     return same;
 }
 
-void config_listen(struct config *config,
-                   enum rc (*possible)(void *arg, const struct config *next, const char *name,
-                                       struct err *err),
-                   void (*changed)(void *arg, const struct config *config, const char *name),
+void config_listen(struct config *config, void (*changed)(void *arg, const struct option *row),
                    void *arg)
 {
-    config->possible = possible;
     config->changed = changed;
     config->changed_arg = arg;
 }
@@ -233,14 +234,10 @@ static enum rc set_failed(const char *name, struct err *err)
 static enum rc names_check(const struct bytes *name_value, size_t pair_count, struct err *err)
 {
     bool seen[CONFIG_ROWS_MAX] = {false};
-    size_t row_count;
-    const struct config_row *rows = config__rows(&row_count);
-
-    ASSERT(row_count <= CONFIG_ROWS_MAX);
     for (size_t i = 0; i < pair_count; i++) {
         struct bytes name = name_value[2 * i];
         const char *known;
-        const struct config_row *row = config__row_find(name, &known);
+        const struct option *row = config__row_find(name, &known);
         if (!row)
             return err_set(err, RC_INVALID,
                            "Unknown option or number of arguments for CONFIG SET - '%.*s'",
@@ -250,11 +247,12 @@ static enum rc names_check(const struct bytes *name_value, size_t pair_count, st
             err_set(err, RC_INVALID, "can't set immutable config");
             return set_failed(known, err);
         }
-        if (seen[row - rows]) {
+        size_t at = config__row_index(row);
+        if (seen[at]) {
             err_set(err, RC_INVALID, "duplicate parameter");
             return set_failed(known, err);
         }
-        seen[row - rows] = true;
+        seen[at] = true;
     }
     return RC_OK;
 }
@@ -280,14 +278,14 @@ static enum rc values_set(struct config *next, const struct bytes *name_value, s
 {
     for (size_t i = 0; i < pair_count; i++) {
         const char *known;
-        const struct config_row *row = config__row_find(name_value[2 * i], &known);
+        const struct option *row = config__row_find(name_value[2 * i], &known);
         struct bytes word[CONFIG_WORDS_MAX] = {name_value[2 * i + 1]};
         size_t word_count = 1;
-        if (config__kind(row)->many)
+        if (row->kind->many)
             word_count = value_split(word[0], word, CONFIG_WORDS_MAX);
         enum rc rc = config__row_set(row, next, word, word_count, err);
-        if (rc == RC_OK && next->possible)
-            rc = next->possible(next->changed_arg, next, row->name, err);
+        if (rc == RC_OK && row->possible && next->changed)
+            rc = row->possible(next, err);
         if (rc != RC_OK)
             return set_failed(known, err);
     }
@@ -310,9 +308,9 @@ enum rc config_set(struct config *config, const struct bytes *name_value, size_t
     struct config old = *config;
     *config = next;
     for (size_t i = 0; config->changed && i < pair_count; i++) {
-        const struct config_row *row = config__row_find(name_value[2 * i], NULL);
+        const struct option *row = config__row_find(name_value[2 * i], NULL);
         if (!config__row_same(row, &old, config))
-            config->changed(config->changed_arg, config, row->name);
+            config->changed(config->changed_arg, row);
     }
     fields_done(&old);
     return RC_OK;
@@ -340,19 +338,18 @@ static bool name_match(const char *name, const struct bytes *pattern, size_t pat
 void config_get(const struct config *config, const struct bytes *pattern, size_t pattern_count,
                 void (*fn)(void *arg, struct bytes name, struct bytes value), void *arg)
 {
-    size_t count;
-    const struct config_row *rows = config__rows(&count);
+    const struct option *row;
     struct buf value;
 
     buf_init(&value, CONFIG_FILE_BYTES_MAX);
-    for (size_t i = 0; i < count; i++) {
-        const char *const names[] = {rows[i].name, rows[i].alias};
+    for (size_t i = 0; (row = config__row(i)); i++) {
+        const char *const names[] = {row->name, row->alias};
         for (size_t n = 0; n < ARRAY_LEN(names); n++) {
             struct bytes shown;
             if (!names[n] || !name_match(names[n], pattern, pattern_count, &shown))
                 continue;
             buf_cut(&value, 0);
-            config__row_text(&rows[i], config, CONFIG_PLAIN, &value);
+            config__row_text(row, config, OPTION_PLAIN, &value);
             fn(arg, shown, buf_bytes(&value));
         }
     }

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-/* config.h - every option of terraced: one table (config_table.c) says its name, kind, default,
- * limits, whether it can change while the server runs, and what it is for. The command line, the
- * configuration file, CONFIG and docs/configuration.md are made from it.
+/* config.h - every option of terraced. Rows (command/option.h), the server's in config_table.c and
+ * a model's in its folder, say name, kind, default, limits, whether it can change while the server
+ * runs, and what it is for. The command line, the configuration file, CONFIG and
+ * docs/configuration.md are made from them.
  *
  *   terraced [FILE | -] [--name value ...] [-]
  *
@@ -16,9 +17,9 @@
 
 #include "base/file.h"
 #include "base/log.h"
+#include "command/command.h"
+#include "command/option.h"
 #include "store/turns.h"
-
-#define CONFIG_CLIENTS_AUTO INT64_MIN /* of maxmemory_clients */
 
 enum config_client_class { /* of client-output-buffer-limit */
                            CONFIG_CLIENT_NORMAL,
@@ -33,11 +34,6 @@ struct config_output_limit {
     uint64_t soft_s;     /* above soft_bytes for longer than this: closed */
 };
 
-struct config_list {
-    char **text;
-    size_t count;
-};
-
 enum config_notify { /* of notify_keyspace_events, beside enum kv_event */
                      CONFIG_NOTIFY_KEYSPACE = 1 << 16, /* K */
                      CONFIG_NOTIFY_KEYEVENT = 1 << 17, /* E */
@@ -49,14 +45,6 @@ enum config_loglevel {
     CONFIG_LOG_VERBOSE,
     CONFIG_LOG_NOTICE,
     CONFIG_LOG_WARNING,
-};
-
-enum config_squeeze { /* of part-algorithm */
-                      CONFIG_SQUEEZE_NONE,
-                      CONFIG_SQUEEZE_GZIP,
-                      CONFIG_SQUEEZE_LZ4,
-                      CONFIG_SQUEEZE_ZSTD,
-                      CONFIG_SQUEEZE_AUTO,
 };
 
 enum config_kept { /* options of Redis that mean nothing here */
@@ -78,7 +66,7 @@ union config_slot {
 struct config {
     /* network */
     uint16_t port;           /* 0: any free one */
-    struct config_list bind; /* at least one */
+    struct option_list bind; /* at least one */
     char *unixsocket;        /* path; "": none */
     uint32_t unixsocketperm; /* 0: what the umask leaves */
     bool protected_mode;
@@ -110,29 +98,6 @@ struct config {
     uint64_t flush_age_ms;
     bool active_expire;
 
-    /* landing */
-    struct config_list land; /* rules, as models/landing/rule.h reads them */
-    char *land_dir;
-    bool land_remote;
-
-    /* tiles */
-    struct config_list tile_types; /* "imagery=1" */
-    char *tile_sqlite, *tile_kv;   /* directories of shards; "": none */
-    bool tile_clear;
-    uint32_t tile_batch;
-    uint64_t tile_interval_ms;
-    uint64_t tile_cache_bytes;
-    uint32_t tile_open_shards;
-
-    /* partitions */
-    uint32_t part_batch;
-    enum config_squeeze part_algorithm;
-    uint64_t part_simple_max, part_compressed_max;
-    uint64_t part_retain_ms; /* 0: for ever */
-    size_t part_cache_bytes;
-    uint64_t part_cache_ttl_ms;
-    uint64_t part_takeovers; /* 0: any number */
-
     /* what OBJECT ENCODING answers */
     uint64_t hash_max_listpack_entries, hash_max_listpack_value;
     uint64_t set_max_intset_entries;
@@ -149,10 +114,10 @@ struct config {
     union config_slot kept[CONFIG_KEPT_COUNT];
 
     /* not options */
-    char *file;          /* absolute; "": none was given */
-    struct files *files; /* where files are read and rewritten */
-    enum rc (*possible)(void *arg, const struct config *next, const char *name, struct err *err);
-    void (*changed)(void *arg, const struct config *config, const char *name);
+    char *file;                  /* absolute; "": none was given */
+    struct files *files;         /* where files are read and rewritten */
+    void *model[CMD_MODELS_MAX]; /* the options of each model: model.options_bytes, owned */
+    void (*changed)(void *arg, const struct option *row); /* config_listen() */
     void *changed_arg;
 };
 
@@ -177,13 +142,9 @@ enum rc config_parse(struct config *config, struct bytes text, const char *sourc
                      struct err *err) NODISCARD;
 void config_print(enum config_wish wish, FILE *to);
 
-/* From now on `changed` is called once for every option that config_set() has changed, by its name
- * (never an alias), after all of them have been; `possible` before that: what it refuses is an
- * error. Both may be NULL. */
-void config_listen(struct config *config,
-                   enum rc (*possible)(void *arg, const struct config *next, const char *name,
-                                       struct err *err),
-                   void (*changed)(void *arg, const struct config *config, const char *name),
+/* From now on config_set() asks option.possible(), and calls `changed` for every option that has
+ * changed, after all of them have been. NULL: it does not. */
+void config_listen(struct config *config, void (*changed)(void *arg, const struct option *row),
                    void *arg);
 /* CONFIG SET: all pairs or none. The text of RC_INVALID is Redis's. */
 enum rc config_set(struct config *config, const struct bytes *name_value, size_t pair_count,
@@ -198,6 +159,4 @@ enum rc config_rewrite(const struct config *config, struct err *err) NODISCARD;
 enum log_level config_log_level(const struct config *config);
 /* maxmemory-clients as a number of bytes; UINT64_MAX: no limit. */
 uint64_t config_clients_bytes(const struct config *config);
-/* "512mb" as Redis reads it: b, k (1000), kb (1024), m, mb, g, gb. */
-bool size_parse(const char *text, uint64_t *ret_bytes) NODISCARD;
 const char *durability_name(enum durability durability);

@@ -103,33 +103,6 @@ enum rc config__words_split(struct config_words *words, struct bytes line, struc
     return RC_OK;
 }
 
-static bool word_is_plain(struct bytes word)
-{
-    for (size_t i = 0; i < word.len; i++)
-        if (!isgraph(word.ptr[i]) || strchr("\"'\\#", word.ptr[i]))
-            return false;
-    return word.len > 0;
-}
-
-void config__word_quote(struct bytes word, struct buf *to)
-{
-    if (word_is_plain(word)) {
-        config__add(to, "%.*s", (int)word.len, (const char *)word.ptr);
-        return;
-    }
-    config__add(to, "\"");
-    for (size_t i = 0; i < word.len; i++) {
-        uint8_t c = word.ptr[i];
-        if (c == '"' || c == '\\')
-            config__add(to, "\\%c", c);
-        else if (isprint(c))
-            config__add(to, "%c", c);
-        else
-            config__add(to, "\\x%02x", c);
-    }
-    config__add(to, "\"");
-}
-
 /* ---- reading ---- */
 
 static bool is_include(const struct config_words *words)
@@ -156,9 +129,9 @@ static enum rc include(struct config *config, const struct config_words *words, 
 }
 
 /* Many words in quotes, as CONFIG GET shows them and a shell gives them on: --bind "a b". */
-static bool words_are_one(const struct config_row *row, const struct config_words *words)
+static bool words_are_one(const struct option *row, const struct config_words *words)
 {
-    if (words->count != 2 || !config__kind(row)->many)
+    if (words->count != 2 || !row->kind->many)
         return false;
     for (size_t i = 0; i < words->word[1].len; i++)
         if (is_blank(words->word[1].ptr[i]))
@@ -166,7 +139,7 @@ static bool words_are_one(const struct config_row *row, const struct config_word
     return false;
 }
 
-static enum rc list_apply(const struct config_row *row, struct config *config, struct bytes list,
+static enum rc list_apply(const struct option *row, struct config *config, struct bytes list,
                           struct err *err)
 {
     struct config_words words;
@@ -184,7 +157,7 @@ enum rc config__line_apply(struct config *config, const struct config_words *wor
     if (is_include(words))
         return include(config, words, depth, err);
     const char *name;
-    const struct config_row *row = config__row_find(words->word[0], &name);
+    const struct option *row = config__row_find(words->word[0], &name);
     if (!row)
         return err_set(err, RC_INVALID, "unknown option \"%.*s\"",
                        (int)(words->word[0].len < 64 ? words->word[0].len : 64),
@@ -267,8 +240,6 @@ enum row_state { ROW_SAME, ROW_CHANGED, ROW_WRITTEN };
 
 struct rewrite {
     const struct config *config;
-    const struct config_row *rows;
-    size_t row_count;
     enum row_state *state;    /* one a row */
     size_t include_line_last; /* 0: there is none */
     bool marked;              /* the mark is in the file */
@@ -282,17 +253,17 @@ static void line_add(struct rewrite *rewrite, struct bytes line)
     ASSERT(added);
 }
 
-static void row_add(struct rewrite *rewrite, const struct config_row *row, const char *name)
+static void row_add(struct rewrite *rewrite, const struct option *row, const char *name)
 {
-    config__add(&rewrite->to, "%s ", name);
-    config__row_text(row, rewrite->config, CONFIG_FILE, &rewrite->to);
-    config__add(&rewrite->to, "\n");
-    rewrite->state[row - rewrite->rows] = ROW_WRITTEN;
+    option_add(&rewrite->to, "%s ", name);
+    config__row_text(row, rewrite->config, OPTION_FILE, &rewrite->to);
+    option_add(&rewrite->to, "\n");
+    rewrite->state[config__row_index(row)] = ROW_WRITTEN;
 }
 
 /* The option a line is about; NULL: none that we know. */
-static const struct config_row *line_row(struct rewrite *rewrite, struct bytes line,
-                                         const char **ret_name)
+static const struct option *line_row(struct rewrite *rewrite, struct bytes line,
+                                     const char **ret_name)
 {
     if (line_is_comment(line) || config__words_split(&rewrite->words, line, NULL) != RC_OK)
         return NULL;
@@ -317,8 +288,8 @@ static void old_read(struct rewrite *rewrite, struct bytes text)
         enum rc ignored = config__line_apply(&old, &rewrite->words, 0, &err);
         (void)ignored;
     }
-    for (size_t i = 0; i < rewrite->row_count; i++)
-        if (!config__row_same(&rewrite->rows[i], &old, rewrite->config))
+    for (size_t i = 0; config__row(i); i++)
+        if (!config__row_same(config__row(i), &old, rewrite->config))
             rewrite->state[i] = ROW_CHANGED;
     config_done(&old);
 }
@@ -328,20 +299,20 @@ static void new_write(struct rewrite *rewrite, struct bytes text)
     struct bytes line;
     for (size_t number = 1; line_next(&text, &line); number++) {
         const char *name;
-        const struct config_row *row = line_row(rewrite, line, &name);
-        enum row_state state = row ? rewrite->state[row - rewrite->rows] : ROW_SAME;
+        const struct option *row = line_row(rewrite, line, &name);
+        enum row_state state = row ? rewrite->state[config__row_index(row)] : ROW_SAME;
         if (state == ROW_SAME)
             line_add(rewrite, line);
         else if (state == ROW_CHANGED && number > rewrite->include_line_last)
             row_add(rewrite, row, name);
     }
-    for (size_t i = 0; i < rewrite->row_count; i++) {
+    for (size_t i = 0; config__row(i); i++) {
         if (rewrite->state[i] != ROW_CHANGED)
             continue;
         if (!rewrite->marked)
-            config__add(&rewrite->to, "\n%s\n", rewrite_mark);
+            option_add(&rewrite->to, "\n%s\n", rewrite_mark);
         rewrite->marked = true;
-        row_add(rewrite, &rewrite->rows[i], rewrite->rows[i].name);
+        row_add(rewrite, config__row(i), config__row(i)->name);
     }
 }
 
@@ -355,8 +326,7 @@ enum rc config_rewrite(const struct config *config, struct err *err)
     buf_init(&text, CONFIG_FILE_BYTES_MAX);
     enum rc rc = files_read_all(config->files, config->file, &text, err);
     if (rc == RC_OK || rc == RC_NOT_FOUND) {
-        rewrite.rows = config__rows(&rewrite.row_count);
-        rewrite.state = mem_zalloc(rewrite.row_count * sizeof *rewrite.state);
+        rewrite.state = mem_zalloc(CONFIG_ROWS_MAX * sizeof *rewrite.state);
         config__words_init(&rewrite.words);
         buf_init(&rewrite.to, (size_t)2 * CONFIG_FILE_BYTES_MAX);
         old_read(&rewrite, buf_bytes(&text));

@@ -5,6 +5,7 @@
 #pragma once
 
 #include "base/limits.h"
+#include "command/option.h"
 #include "server/config.h"
 
 enum { CONFIG_ROWS_MAX = 256 };
@@ -13,74 +14,29 @@ enum { CONFIG_ROWS_MAX = 256 };
 #define CONFIG_GROUP_KEPT "Options of Redis that change nothing"
 #define CONFIG_GROUP_ONLY "Options of Redis with one value"
 
-enum config_kind {
-    CONFIG_INT,
-    CONFIG_SIZE,  /* 512mb */
-    CONFIG_SHARE, /* 512mb, 5%, auto; 0: no limit */
-    CONFIG_TIME,  /* 60s, 500ms; the field counts milliseconds */
-    CONFIG_OCTAL, /* permissions */
-    CONFIG_BOOL,
-    CONFIG_WORD,
-    CONFIG_TEXT,
-    CONFIG_NAME,  /* of a file, without a directory */
-    CONFIG_BYTES, /* struct bytes: a text that may hold NUL */
-    CONFIG_LIST,
-    CONFIG_FIXED,  /* Redis has it; here it has one value, and no field */
-    CONFIG_ENGINE, /* const struct engine_ops * */
-    CONFIG_EVENTS, /* flags of notify-keyspace-events */
-    CONFIG_LIMITS, /* client-output-buffer-limit */
-    CONFIG_RULES,  /* land: every line adds one */
-    CONFIG_TYPES,  /* tile-types */
-};
+extern const struct option_kind config__engine; /* const struct engine_ops * */
+extern const struct option_kind config__events; /* flags of notify-keyspace-events */
+extern const struct option_kind config__limits; /* client-output-buffer-limit */
 
-struct config_row {
-    const char *name;
-    const char *alias; /* Redis's name for it, or its older one there; NULL: none */
-    const char *group; /* rows of a group stand together */
-    enum config_kind kind;
-    bool live; /* CONFIG SET may change it */
-    uint16_t offset, width;
-    const char *start;        /* the default, as a file would say it */
-    int64_t min, max;         /* of the number; of a text's length */
-    const char *const *words; /* CONFIG_WORD: up to NULL, in the order of the enum */
-    const char *help;
-    const char *why; /* CONFIG_FIXED: why there is no other value */
-};
-
-/* How a value is written: as CONFIG GET answers, or as a person writes it in a file. */
-enum config_style { CONFIG_PLAIN, CONFIG_FILE };
-
-struct config_kind_ops {
-    const char *value; /* what stands for it in --help */
-    bool many;         /* takes any number of words */
-    bool zeros;        /* takes NUL */
-    enum rc (*set)(const struct config_row *row, struct config *config, const struct bytes *word,
-                   size_t word_count, struct err *err);
-    /* Several words are separated by spaces. */
-    void (*text)(const struct config_row *row, const struct config *config, enum config_style style,
-                 struct buf *to);
-    /* NULL where the field owns nothing: replaces what was copied from another config by its own.
-     */
-    void (*dup)(void *field);
-    void (*done)(void *field);
-};
-
-const struct config_row *config__rows(size_t *ret_count);
+/* The rows of the server and of all models, in the order in which people see them. NULL: that was
+ * the last. */
+const struct option *config__row(size_t index);
+/* Where the row's value is in a struct config, or in the options of a model that it holds. */
+void *config__field(const struct option *row, const struct config *config);
+size_t config__row_index(const struct option *row);
+size_t config__row_model(const struct option *row); /* MODEL_COUNT: it is the server's */
 /* Whether the row is one of config_redis.def. */
-bool config__row_is_redis_only(const struct config_row *row);
+bool config__row_is_redis_only(const struct option *row);
 /* By name or alias, whatever the case; *ret_name (may be NULL) is the one that fits. NULL: none. */
-const struct config_row *config__row_find(struct bytes name, const char **ret_name);
-const struct config_kind_ops *config__kind(const struct config_row *row);
+const struct option *config__row_find(struct bytes name, const char **ret_name);
 
-/* RC_INVALID: the text begins with "argument" or says what was wrong, without the name. */
-enum rc config__row_set(const struct config_row *row, struct config *config,
-                        const struct bytes *word, size_t word_count, struct err *err) NODISCARD;
+/* RC_INVALID: see option_kind.set(). */
+enum rc config__row_set(const struct option *row, struct config *config, const struct bytes *word,
+                        size_t word_count, struct err *err) NODISCARD;
 /* Adds the value. */
-void config__row_text(const struct config_row *row, const struct config *config,
-                      enum config_style style, struct buf *to);
-bool config__row_same(const struct config_row *row, const struct config *a, const struct config *b);
-/* For texts that are bounded by what config__row_set() lets in: aborts without memory. */
-void config__add(struct buf *to, const char *format, ...) PRINTF_LIKE(2, 3);
+void config__row_text(const struct option *row, const struct config *config,
+                      enum option_style style, struct buf *to);
+bool config__row_same(const struct option *row, const struct config *a, const struct config *b);
 
 struct config_words { /* of a line, without their quotes */
     struct bytes word[CONFIG_WORDS_MAX];
@@ -93,8 +49,6 @@ void config__words_done(struct config_words *words);
  * too many words. */
 enum rc config__words_split(struct config_words *words, struct bytes line,
                             struct err *err) NODISCARD;
-/* A word as a file would have it: in quotes if it has to be. */
-void config__word_quote(struct bytes word, struct buf *to);
 
 /* A name and its values; an include reads a file, `depth` files deep already. */
 enum rc config__line_apply(struct config *config, const struct config_words *words, unsigned depth,

@@ -10,50 +10,50 @@ enum { HELP_COLUMN = 36, HELP_WIDTH = 100, EXAMPLE_WIDTH = 98, RANGE_BYTES = 96 
 
 /* "always, everysec, no" where there is a choice, the kind otherwise. No | in it: it stands in a
  * table. */
-static void value_print(const struct config_row *row, FILE *to)
+static void value_print(const struct option *row, FILE *to)
 {
-    if (row->kind == CONFIG_BOOL || row->kind == CONFIG_FIXED)
-        fputs(row->kind == CONFIG_BOOL ? "yes, no" : "only this one", to);
-    else if (row->kind != CONFIG_WORD)
-        fputs(config__kind(row)->value, to);
+    if (row->kind == &option_bool || row->kind == &option_fixed)
+        fputs(row->kind == &option_bool ? "yes, no" : "only this one", to);
+    else if (row->kind != &option_word)
+        fputs(row->kind->value, to);
     for (size_t i = 0; row->words && row->words[i]; i++)
         fprintf(to, "%s%s", i ? ", " : "", row->words[i]);
 }
 
-static const char *live_text(const struct config_row *row)
+static const char *live_text(const struct option *row)
 {
-    if (row->kind == CONFIG_FIXED)
+    if (row->kind == &option_fixed)
         return "";
     return row->live ? "yes" : "no";
 }
 
-static void start_text(const struct config_row *row, struct buf *to)
+static void start_text(const struct option *row, struct buf *to)
 {
-    bool many = config__kind(row)->many && *row->start;
+    bool many = row->kind->many && *row->start;
     buf_cut(to, 0);
     if (many) /* spaces separate its words */
-        config__add(to, "%s", row->start);
+        option_add(to, "%s", row->start);
     else
-        config__word_quote(bytes_of(row->start, strlen(row->start)), to);
-    config__add(to, "%c", 0);
+        option_word_quote(bytes_of(row->start, strlen(row->start)), to);
+    option_add(to, "%c", 0);
 }
 
 /* A number as people write it, which leaves out the bounds that are only those of its type. */
-static void range_text(const struct config_row *row, char text[RANGE_BYTES])
+static void range_text(const struct option *row, char text[RANGE_BYTES])
 {
     static const struct {
         const char *name;
         int64_t bytes;
     } unit[] = {{"tb", INT64_C(1) << 40}, {"gb", 1 << 30}, {"mb", 1 << 20}, {"", 1}};
     text[0] = 0;
-    if (row->kind == CONFIG_INT && row->max < INT32_MAX)
+    if (row->kind == &option_int && row->max < INT32_MAX)
         snprintf(text, RANGE_BYTES, "%lld to %lld", (long long)row->min, (long long)row->max);
-    else if (row->kind == CONFIG_INT && row->min > INT32_MIN)
+    else if (row->kind == &option_int && row->min > INT32_MIN)
         snprintf(text, RANGE_BYTES, "from %lld", (long long)row->min);
-    else if (row->kind == CONFIG_TIME)
+    else if (row->kind == &option_time)
         snprintf(text, RANGE_BYTES, "%lldms to %llds", (long long)row->min,
                  (long long)row->max / 1000);
-    else if (row->kind == CONFIG_SIZE && row->min > 0)
+    else if (row->kind == &option_size && row->min > 0)
         for (size_t i = 0; i < ARRAY_LEN(unit) && !text[0]; i++)
             if (row->max % unit[i].bytes == 0)
                 snprintf(text, RANGE_BYTES, "1mb to %lld%s", (long long)(row->max / unit[i].bytes),
@@ -82,14 +82,14 @@ static void wrap_print(const char *text, int column, int width, const char *inde
 
 /* ---- --help ---- */
 
-static void help_row_print(const struct config_row *row, struct buf *start, FILE *to)
+static void help_row_print(const struct option *row, struct buf *start, FILE *to)
 {
     char indent[HELP_COLUMN + 1];
     memset(indent, ' ', HELP_COLUMN);
     indent[HELP_COLUMN] = 0;
 
     int column = fprintf(to, "  --%s ", row->name);
-    column += fprintf(to, "%s", config__kind(row)->value);
+    column += fprintf(to, "%s", row->kind->value);
     if (column >= HELP_COLUMN)
         fprintf(to, "\n%s", indent);
     else
@@ -102,8 +102,8 @@ static void help_row_print(const struct config_row *row, struct buf *start, FILE
 
 static void help_print(FILE *to)
 {
-    size_t count;
-    const struct config_row *rows = config__rows(&count);
+    const struct option *row;
+    const char *group = "";
     struct buf start;
 
     fprintf(to, "terraced - a tiered store that speaks Redis\n\n"
@@ -112,10 +112,11 @@ static void help_print(FILE *to)
                 "standard input. The command line comes last, and the later wins.\n"
                 "Defaults are in brackets.\n");
     buf_init(&start, CONFIG_VALUE_BYTES_MAX);
-    for (size_t i = 0; i < count && !config__row_is_redis_only(&rows[i]); i++) {
-        if (i == 0 || strcmp(rows[i].group, rows[i - 1].group) != 0)
-            fprintf(to, "\n%s:\n", rows[i].group);
-        help_row_print(&rows[i], &start, to);
+    for (size_t i = 0; (row = config__row(i)) && !config__row_is_redis_only(row); i++) {
+        if (strcmp(row->group, group) != 0)
+            fprintf(to, "\n%s:\n", row->group);
+        group = row->group;
+        help_row_print(row, &start, to);
     }
     buf_done(&start);
     fprintf(to, "\n  --help, --version\n\n"
@@ -126,7 +127,7 @@ static void help_print(FILE *to)
 
 /* ---- docs/configuration.md ---- */
 
-static void markdown_row_print(const struct config_row *row, struct buf *start, FILE *to)
+static void markdown_row_print(const struct option *row, struct buf *start, FILE *to)
 {
     char range[RANGE_BYTES];
     range_text(row, range);
@@ -143,8 +144,8 @@ static void markdown_row_print(const struct config_row *row, struct buf *start, 
 
 static void markdown_print(FILE *to)
 {
-    size_t count;
-    const struct config_row *rows = config__rows(&count);
+    const struct option *row;
+    const char *group = "";
     struct buf start;
 
     fputs("# Configuration\n\n"
@@ -170,13 +171,14 @@ static void markdown_print(FILE *to)
           "unknown.\n",
           to);
     buf_init(&start, CONFIG_VALUE_BYTES_MAX);
-    for (size_t i = 0; i < count; i++) {
-        if (i == 0 || strcmp(rows[i].group, rows[i - 1].group) != 0)
+    for (size_t i = 0; (row = config__row(i)); i++) {
+        if (strcmp(row->group, group) != 0)
             fprintf(to,
                     "\n## %s\n\n| option | value | default | live | what it is |\n"
                     "|---|---|---|---|---|\n",
-                    rows[i].group);
-        markdown_row_print(&rows[i], &start, to);
+                    row->group);
+        group = row->group;
+        markdown_row_print(row, &start, to);
     }
     buf_done(&start);
 }
@@ -185,8 +187,8 @@ static void markdown_print(FILE *to)
 
 static void example_print(FILE *to)
 {
-    size_t count;
-    const struct config_row *rows = config__rows(&count);
+    const struct option *row;
+    const char *group = "";
     struct buf start;
 
     fputs("# Every option of terraced with its default, without those of Redis that mean nothing\n"
@@ -194,13 +196,14 @@ static void example_print(FILE *to)
           "# Start it with: terraced FILE\n",
           to);
     buf_init(&start, CONFIG_VALUE_BYTES_MAX);
-    for (size_t i = 0; i < count && !config__row_is_redis_only(&rows[i]); i++) {
-        if (i == 0 || strcmp(rows[i].group, rows[i - 1].group) != 0)
-            fprintf(to, "\n# ---- %s ----\n", rows[i].group);
-        fprintf(to, "\n# %c", toupper((unsigned char)rows[i].help[0]));
-        wrap_print(rows[i].help + 1, 3, EXAMPLE_WIDTH, "# ", to);
-        start_text(&rows[i], &start);
-        fprintf(to, "#%s %s\n", rows[i].name, (const char *)start.ptr);
+    for (size_t i = 0; (row = config__row(i)) && !config__row_is_redis_only(row); i++) {
+        if (strcmp(row->group, group) != 0)
+            fprintf(to, "\n# ---- %s ----\n", row->group);
+        group = row->group;
+        fprintf(to, "\n# %c", toupper((unsigned char)row->help[0]));
+        wrap_print(row->help + 1, 3, EXAMPLE_WIDTH, "# ", to);
+        start_text(row, &start);
+        fprintf(to, "#%s %s\n", row->name, (const char *)start.ptr);
     }
     buf_done(&start);
 }

@@ -301,23 +301,12 @@ void server__run_end(void *arg, const struct run *run, enum rc rc)
         buf_cut(&server->effects.buf, run->told_from);
 }
 
-static void job_safe(const char *what, enum rc rc, bool *failing)
-{
-    if (rc != RC_OK && !*failing)
-        log_warn("%s could not go on: %s", what, rc_text(rc));
-    *failing = rc != RC_OK;
-}
-
 void server__sweep_safe(void *arg, enum rc rc)
 {
     struct server *server = arg;
-    job_safe("the sweep of expired keys", rc, &server->health.sweep_failing);
-}
-
-void server__packer_safe(void *arg, enum rc rc)
-{
-    struct server *server = arg;
-    job_safe("the packing of completed partitions", rc, &server->health.packer_failing);
+    if (rc != RC_OK && !server->health.sweep_failing)
+        log_warn("the sweep of expired keys could not go on: %s", rc_text(rc));
+    server->health.sweep_failing = rc != RC_OK;
 }
 
 void server__waiting_update(struct server *server)

@@ -18,7 +18,7 @@
 
 #define NS_A_MS UINT64_C(1000000)
 #define ROUND_NS_MAX (1000 * NS_A_MS)
-enum { IDLE_S = 30 };
+enum { IDLE_S = 30, PAGES_TEXT_BYTES_MAX = 1024 };
 
 /* ---- asking ---- */
 
@@ -27,7 +27,7 @@ static struct ask *ask_new(struct http *http, struct MHD_Connection *connection)
     struct ask *ask = mem_zalloc(sizeof *ask);
     ask->http = http;
     ask->connection = connection;
-    buf_init(&ask->data, HTTP_ANSWER_BYTES_MAX);
+    buf_init(&ask->page.data, HTTP_ANSWER_BYTES_MAX);
     return ask;
 }
 
@@ -37,7 +37,8 @@ static void ask_free(struct ask *ask)
     atomic_fetch_sub(&http->waiting_bytes, ask->counted_bytes);
     if (ask->counted_bytes > 0 && atomic_exchange(&http->starved, false) && !http->closing)
         task_post(&http->task);
-    buf_done(&ask->data);
+    buf_done(&ask->page.data);
+    mem_free(ask->page.of);
     mem_free(ask);
 }
 
@@ -51,45 +52,63 @@ static void request_over(void *arg, struct MHD_Connection *connection, void **st
     *state = NULL;
 }
 
-/* False: it is no time. */
-static bool time_read(struct MHD_Connection *connection, struct http_url *url)
+struct looked { /* a request, as models look at it */
+    struct page_asked asked;
+    struct MHD_Connection *connection;
+};
+
+static const char *argument_of(const struct page_asked *asked, const char *name)
 {
-    struct err ignored;
-    const char *t = MHD_lookup_connection_value(connection, MHD_GET_ARGUMENT_KIND, "t");
-    url->has_ms = t != NULL;
-    return !t || tilekey_parse_ms(bytes_of(t, strlen(t)), &url->ms, &ignored) == RC_OK;
+    const struct looked *looked = (const struct looked *)asked;
+    return MHD_lookup_connection_value(looked->connection, MHD_GET_ARGUMENT_KIND, name);
 }
 
-static void host_read(struct ask *ask)
+/* Whose page it is: ask->model. */
+static enum page_found page_find(struct ask *ask, const char *path)
 {
-    const char *host =
+    struct looked looked = {
+        .asked = {.path = bytes_of(path, strlen(path)), .argument = argument_of},
+        .connection = ask->connection};
+    looked.asked.host =
         MHD_lookup_connection_value(ask->connection, MHD_HEADER_KIND, MHD_HTTP_HEADER_HOST);
-    if (host && strlen(host) < sizeof ask->host)
-        memcpy(ask->host, host, strlen(host) + 1);
+    ask->model = MODEL_COUNT;
+    if (strcmp(path, "/metrics") == 0)
+        return PAGE_IS;
+    for (ask->model = 0; ask->model < MODEL_COUNT; ask->model++) {
+        if (!models[ask->model]->page_find)
+            continue;
+        enum page_found found = models[ask->model]->page_find(&looked.asked, &ask->page);
+        if (found != PAGE_NONE)
+            return found;
+    }
+    return PAGE_NONE;
+}
+
+static enum MHD_Result none_reply(struct ask *ask)
+{
+    CLEANUP(buf_done) struct buf text;
+    buf_init(&text, PAGES_TEXT_BYTES_MAX);
+    bool good = buf_printf(&text, "there is /metrics");
+    for (size_t i = 0; i < MODEL_COUNT; i++)
+        good = good && (!models[i]->pages || buf_printf(&text, ", %s", models[i]->pages));
+    good = good && buf_printf(&text, "\n");
+    ASSERT(good);
+    return http__reply_text(ask->http, ask->connection, MHD_HTTP_NOT_FOUND, buf_bytes(&text));
 }
 
 static enum MHD_Result ask_start(struct ask *ask, const char *path)
 {
     struct http *http = ask->http;
     struct MHD_Connection *connection = ask->connection;
-    ask->url = http_url_parse(bytes_of(path, strlen(path)));
-    if (ask->url.page == HTTP_NONE)
-        return http__reply_text(http, connection, MHD_HTTP_NOT_FOUND,
-                                BYTES("there is /metrics, /tiles/<type>.json, "
-                                      "/tiles/<type>/<z>/<x>/<y> and /tiles/<type>/<tilekey>\n"));
-    if (ask->url.page == HTTP_BAD)
+    enum page_found found = page_find(ask, path);
+    if (found == PAGE_NONE)
+        return none_reply(ask);
+    if (found == PAGE_BAD)
         return http__reply_text(http, connection, MHD_HTTP_BAD_REQUEST,
-                                BYTES("a tile is <z>/<x>/<y> with z up to 24 and x, y below 2^z, "
-                                      "or a tilekey of 1 to 24 digits, each 0 to 3\n"));
-    if (ask->url.page == HTTP_TILE && !time_read(connection, &ask->url))
-        return http__reply_text(http, connection, MHD_HTTP_BAD_REQUEST,
-                                BYTES("t is a time in milliseconds\n"));
+                                bytes_of(ask->page.text, strlen(ask->page.text)));
     if (http->closing)
         return http__reply_text(http, connection, MHD_HTTP_SERVICE_UNAVAILABLE,
                                 BYTES("the server is stopping\n"));
-    if (ask->url.page == HTTP_TILEJSON)
-        host_read(ask);
-    ask->asked = true;
     *http->fresh_end = ask;
     http->fresh_end = &ask->next;
     MHD_suspend_connection(connection);

@@ -1,11 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/* http.h - the HTTP port: /metrics and tiles.
- *
- *   /metrics                              for Prometheus
- *   /tiles/<type>/<z>/<x>/<y>[.<ext>]     a tile, rows from the north; the extension says nothing
- *   /tiles/<type>/<tilekey>[.<ext>]       the same by its tilekey
- *   ...?t=<ms>                            of a type with times: the newest that is not after t
- *   /tiles/<type>.json                    TileJSON, from the hash "metadata" of the type's database
+/* http.h - the HTTP port: /metrics for Prometheus, and the pages of models (command/page.h).
  *
  * A thread of its own takes requests and writes replies; what they ask about belongs to the
  * executor. docs/design/0008-tile-tasks-http.md says how the two meet.

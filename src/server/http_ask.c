@@ -16,73 +16,17 @@
 
 /* ---- answers ---- */
 
+static bool is_metrics(const struct ask *ask)
+{
+    return ask->model == MODEL_COUNT;
+}
+
 static void say(struct ask *ask, unsigned status, const char *text)
 {
-    ask->status = status;
-    buf_cut(&ask->data, 0);
-    if (!buf_printf(&ask->data, "%s\n", text))
-        buf_cut(&ask->data, 0);
-}
-
-static enum rc data_say(struct ask *ask, struct bytes data, struct err *err)
-{
-    if (!buf_add_bytes(&ask->data, data))
-        return err_set(err, RC_NOMEM, "could not allocate %zu bytes for a tile", data.len);
-    ask->status = MHD_HTTP_OK;
-    return RC_OK;
-}
-
-static enum rc tile_find(struct tiles *tiles, struct tile_type *type, const struct http_url *url,
-                         struct bytes *ret_data, struct err *err)
-{
-    struct tile_found found;
-    struct tile_meta_found meta;
-    struct tilekey key = {.packed = url->packed};
-    enum rc rc = RC_OK;
-    switch (tile_type_kind(type)) {
-    case TILE_PLAIN:
-        rc = tile_get(tiles, type, key, &found, err);
-        break;
-    case TILE_TM:
-        key.ms = url->has_ms ? url->ms : TILE_MS_MAX;
-        rc = tile_get_at(tiles, type, key, &found, err);
-        break;
-    case TILE_META:
-        rc = tile_meta_get(tiles, type, url->packed, &meta, err);
-        found.value.data = meta.data;
-        break;
-    }
-    if (rc == RC_OK)
-        *ret_data = found.value.data;
-    return rc;
-}
-
-static enum rc tile_answer(struct server *server, const struct run *run, struct ask *ask,
-                           struct err *err)
-{
-    struct bytes data;
-    struct tile_type *type =
-        tiles_type(server->tiles, bytes_of(ask->url.type, strlen(ask->url.type)));
-    if (!type) {
-        say(ask, MHD_HTTP_NOT_FOUND, "there is no such type of tiles");
-        return RC_OK;
-    }
-    if (ask->url.has_ms && tile_type_kind(type) != TILE_TM) {
-        say(ask, MHD_HTTP_BAD_REQUEST, "tiles of this type have no times");
-        return RC_OK;
-    }
-    if (ask->url.page == HTTP_TILEJSON) {
-        enum rc rc = http__tilejson(run, type, ask, &ask->data, err);
-        ask->status = MHD_HTTP_OK;
-        return rc;
-    }
-    enum rc rc = tile_find(server->tiles, type, &ask->url, &data, err);
-    if (rc == RC_OK)
-        return data_say(ask, data, err);
-    if (rc != RC_NOT_FOUND)
-        return rc;
-    say(ask, MHD_HTTP_NOT_FOUND, "there is no such tile");
-    return RC_OK;
+    ask->page.status = status;
+    buf_cut(&ask->page.data, 0);
+    if (!buf_printf(&ask->page.data, "%s\n", text))
+        buf_cut(&ask->page.data, 0);
 }
 
 /* RC_COLD, or the answer is there. */
@@ -91,13 +35,14 @@ static enum rc ask_try(struct ask *ask, struct err *err)
     struct server *server = ask->http->server;
     enum rc rc = RC_OK;
     struct run run;
+    ask->page.status = MHD_HTTP_OK;
+    ask->page.type = "text/plain; version=0.0.4"; /* of /metrics */
+    ask->page.cached = NULL;
     run_begin(&run, &server->kv, NULL, RUN_QUIET | RUN_NO_LIFT);
-    buf_cut(&ask->data, 0);
-    if (ask->url.page != HTTP_METRICS)
-        rc = tile_answer(server, &run, ask, err);
-    else if (metrics_add(server, &ask->data))
-        ask->status = MHD_HTTP_OK;
-    else
+    buf_cut(&ask->page.data, 0);
+    if (!is_metrics(ask))
+        rc = models[ask->model]->page_make(server->host.model[ask->model], &run, &ask->page, err);
+    else if (!metrics_add(server, &ask->page.data))
         rc = err_set(err, RC_NOMEM, "could not allocate memory for the answer");
     (void)run_end(&run, rc);
     if (rc != RC_OK && rc != RC_COLD)
@@ -110,7 +55,7 @@ static enum rc ask_try(struct ask *ask, struct err *err)
 void http__ask_count(struct ask *ask)
 {
     size_t before = ask->counted_bytes;
-    ask->counted_bytes = ask->data.cap;
+    ask->counted_bytes = ask->page.data.cap;
     atomic_fetch_add(&ask->http->waiting_bytes, ask->counted_bytes - before);
 }
 
@@ -126,7 +71,7 @@ static void answers_give(struct http *http, struct ask *first, struct ask **end)
 static void waiting_remove(struct ask *ask)
 {
     struct http *http = ask->http;
-    models_wait_end(http->server, ask->waiter);
+    models_wait_end(ask->waiter);
     if (ask->waiting_prev)
         ask->waiting_prev->waiting_next = ask->waiting_next;
     else
@@ -206,13 +151,13 @@ static void taken_answer(struct http *http, struct err *err)
         struct ask *ask = http->taken;
         http->taken = ask->next;
         ask->next = NULL;
-        is_long = ask->url.page != HTTP_TILE;
+        is_long = !ask->page.is_quick;
         if (ask_try(ask, err) == RC_COLD) {
             waiting_start(ask);
             continue;
         }
         http__ask_count(ask);
-        if (ask->url.page == HTTP_METRICS) {
+        if (is_metrics(ask)) {
             answers_give(http, ask, &ask->next);
             continue;
         }

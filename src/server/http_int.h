@@ -11,14 +11,10 @@
 
 #include "base/buf.h"
 #include "base/thread.h"
-#include "command/command.h"
+#include "command/model.h"
 #include "server/http.h"
-#include "server/http_url.h"
 #include "server/loop.h"
 #include "store/task.h"
-#include "models/tile/tile.h"
-
-enum { HTTP_HOST_BYTES = 256 };
 
 struct ask {          /* a request */
     struct task task; /* on the executor, where it has to wait for something cold */
@@ -27,11 +23,9 @@ struct ask {          /* a request */
     struct ask *next;                        /* in a list of asks or answers */
     struct ask *waiting_prev, *waiting_next; /* executor: in http->waiting */
     void *waiter[CMD_MODELS_MAX];            /* executor: as cmd_request.waiter */
-    struct http_url url;
-    char host[HTTP_HOST_BYTES]; /* for TileJSON; empty: unknown */
-    bool asked, answered;
-    unsigned status;      /* the answer: of HTTP */
-    struct buf data;      /* the answer: what goes with 200, or the reason */
+    size_t model; /* whose page it is; MODEL_COUNT: the server's, /metrics */
+    struct page page;
+    bool answered;
     size_t counted_bytes; /* of http->waiting_bytes */
 };
 
@@ -85,9 +79,6 @@ void http__asks_start(struct http *http);
 void http__ask_count(struct ask *ask);
 /* No thread runs any more: whatever waits is answered with 503. */
 void http__asks_end(struct http *http);
-/* http_tilejson.c; RC_COLD. */
-enum rc http__tilejson(const struct run *run, struct tile_type *type, const struct ask *ask,
-                       struct buf *to, struct err *err) NODISCARD;
 
 /* http_reply.c: the thread's side */
 enum MHD_Result http__reply(struct ask *ask);

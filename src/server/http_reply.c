@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/* http_reply.c - answers as HTTP: types sniffed, ETags, 304, gzip. */
+/* http_reply.c - answers as HTTP: ETags, 304, gzip. */
 #include <inttypes.h>
 #include <stdio.h>
 #include <strings.h>
@@ -7,11 +7,10 @@
 #include <zlib.h>
 
 #include "server/http_int.h"
-#include "models/tile/format.h"
 
 #include "base/banned.h"
 
-enum { ETAG_BYTES = 24, CACHE_BYTES = 48, INFLATE_BYTES = 64 * 1024 };
+enum { ETAG_BYTES = 24, CACHE_BYTES = 48, INFLATE_BYTES = 64 * 1024, UNPACKED_NOT_BYTES = 128 };
 
 /* ---- what the client wants ---- */
 
@@ -129,8 +128,8 @@ static struct MHD_Response *response_of(struct bytes data)
                                            MHD_RESPMEM_PERSISTENT);
 }
 
-static void tile_headers_add(const struct ask *ask, struct MHD_Response *response, const char *etag,
-                             bool gzip)
+static void cached_headers_add(const struct ask *ask, struct MHD_Response *response,
+                               const char *etag, bool gzip)
 {
     char cache[CACHE_BYTES];
     snprintf(cache, sizeof cache, "public, max-age=%" PRIu64, ask->http->max_age_s);
@@ -141,21 +140,31 @@ static void tile_headers_add(const struct ask *ask, struct MHD_Response *respons
                                       MHD_HTTP_HEADER_ACCEPT_ENCODING);
 }
 
-static enum MHD_Result tile_reply(struct ask *ask)
+static enum MHD_Result unpacked_not_reply(struct ask *ask)
 {
-    struct bytes data = buf_bytes(&ask->data);
-    bool gzip = tile_is_gzip(data), packed = gzip && gzip_is_taken(ask->connection);
+    char text[UNPACKED_NOT_BYTES];
+    int len = snprintf(text, sizeof text, "the %s is packed and could not be unpacked\n",
+                       ask->page.cached);
+    return http__reply_text(ask->http, ask->connection, MHD_HTTP_SERVICE_UNAVAILABLE,
+                            bytes_of(text, (size_t)len));
+}
+
+static enum MHD_Result cached_reply(struct ask *ask)
+{
+    struct bytes data = buf_bytes(&ask->page.data);
+    bool gzip = bytes_start_with(data, BYTES("\x1f\x8b\x08")),
+         packed = gzip && gzip_is_taken(ask->connection);
     char etag[ETAG_BYTES];
-    /* Two forms of one tile are two things to a cache. */
+    /* Two forms of one page are two things to a cache. */
     snprintf(etag, sizeof etag, "\"%016" PRIx64 "%s\"", (uint64_t)XXH3_64bits(data.ptr, data.len),
              gzip && !packed ? "i" : "");
     if (etag_is_known(ask->connection, etag)) {
         struct MHD_Response *response = response_of((struct bytes){0});
         if (response)
-            tile_headers_add(ask, response, etag, gzip);
+            cached_headers_add(ask, response, etag, gzip);
         return response_send(ask->http, ask->connection, MHD_HTTP_NOT_MODIFIED, response);
     }
-    const char *type = tile_format_of(data)->mime;
+    const char *type = ask->page.type;
     if (gzip && !packed) {
         struct buf inflated;
         if (atomic_load(&ask->http->waiting_bytes) >= HTTP_WAITING_BYTES_MAX)
@@ -163,19 +172,18 @@ static enum MHD_Result tile_reply(struct ask *ask)
                                     BYTES("too many answers wait to be taken: ask for gzip\n"));
         buf_init(&inflated, HTTP_ANSWER_BYTES_MAX);
         bool good = inflate_all(data, &inflated);
-        buf_done(&ask->data);
-        ask->data = inflated;
+        buf_done(&ask->page.data);
+        ask->page.data = inflated;
         data = buf_bytes(&inflated);
         http__ask_count(ask); /* it has grown */
         if (!good)
-            return http__reply_text(ask->http, ask->connection, MHD_HTTP_SERVICE_UNAVAILABLE,
-                                    BYTES("the tile is packed and could not be unpacked\n"));
+            return unpacked_not_reply(ask);
         type = data.len > 0 && data.ptr[0] == '{' ? "application/json" : type;
     }
     struct MHD_Response *response = response_of(data);
     if (response) {
         (void)MHD_add_response_header(response, MHD_HTTP_HEADER_CONTENT_TYPE, type);
-        tile_headers_add(ask, response, etag, gzip);
+        cached_headers_add(ask, response, etag, gzip);
         if (packed)
             (void)MHD_add_response_header(response, MHD_HTTP_HEADER_CONTENT_ENCODING, "gzip");
     }
@@ -184,15 +192,13 @@ static enum MHD_Result tile_reply(struct ask *ask)
 
 enum MHD_Result http__reply(struct ask *ask)
 {
-    struct bytes data = buf_bytes(&ask->data);
-    if (ask->status != MHD_HTTP_OK)
-        return http__reply_text(ask->http, ask->connection, ask->status, data);
-    if (ask->url.page == HTTP_TILE)
-        return tile_reply(ask);
+    struct bytes data = buf_bytes(&ask->page.data);
+    if (ask->page.status != MHD_HTTP_OK)
+        return http__reply_text(ask->http, ask->connection, ask->page.status, data);
+    if (ask->page.cached)
+        return cached_reply(ask);
     struct MHD_Response *response = response_of(data);
     if (response)
-        (void)MHD_add_response_header(response, MHD_HTTP_HEADER_CONTENT_TYPE,
-                                      ask->url.page == HTTP_METRICS ? "text/plain; version=0.0.4"
-                                                                    : "application/json");
+        (void)MHD_add_response_header(response, MHD_HTTP_HEADER_CONTENT_TYPE, ask->page.type);
     return response_send(ask->http, ask->connection, MHD_HTTP_OK, response);
 }

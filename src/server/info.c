@@ -9,7 +9,6 @@
 #include <unistd.h>
 
 #include "base/mem.h"
-#include "server/metrics.h"
 #include "server/server_int.h"
 #include "store/turns.h"
 
@@ -19,6 +18,8 @@ struct info { /* what the sections are made from */
     struct server *server;
     struct store_stats stats;
     uint64_t now_ms;
+    const struct bytes *section; /* those that are wanted */
+    size_t section_count;
     struct buf *to;
     bool failed;
 };
@@ -444,110 +445,30 @@ static void add_tiers(struct info *info)
     add(info, "engine_went_back", stats->engine.back_count);
 }
 
-static void add_fs(struct info *info)
+/* Whether the section is wanted; then it is begun. */
+static bool section_begin(struct info *info, const char *name, const char *title, bool on_demand)
 {
-    struct fs_counts counts = fs_counts(info->server->fs);
-    add_int(info, "fs_files", counts.files);
-    add_int(info, "fs_directories", counts.dirs);
-    add_int(info, "fs_bytes", counts.bytes);
-    add_int(info, "fs_graves", counts.graves);
-    add(info, "fs_swept_inodes", counts.swept_count);
+    bool wanted = info->section_count == 0 && !on_demand;
+    for (size_t i = 0; i < info->section_count; i++)
+        wanted = wanted || cmd_arg_is(info->section[i], name) ||
+                 cmd_arg_is(info->section[i], "all") ||
+                 cmd_arg_is(info->section[i], "everything") ||
+                 (cmd_arg_is(info->section[i], "default") && !on_demand);
+    if (wanted)
+        info->failed =
+            info->failed || !buf_printf(info->to, "%s# %s\r\n", info->to->len ? "\r\n" : "", title);
+    return wanted;
 }
 
-/* Of all jobs, as they were a second ago; PART.ARCHIVE STATUS has them one by one. */
-static void add_partitions(struct info *info)
+static void add_models(struct info *info)
 {
-    struct metrics_part sum;
-    metrics_part_sum(info->server, &sum);
-    add(info, "part_jobs", sum.job_count);
-    add(info, "part_active", sum.active);
-    add(info, "part_completed", sum.completed);
-    add(info, "part_simple", sum.simple);
-    add(info, "part_packed", sum.packed);
-    add(info, "part_batches", sum.batches);
-    add(info, "part_archive_bytes", sum.bytes);
-    add(info, "part_archive_json_bytes", sum.raw_bytes);
-    add(info, "part_waiting", sum.waiting);
-    add(info, "part_encode_us", sum.encode_us);
-    add(info, "part_decode_us", sum.decode_us);
-    add(info, "part_decode_failures", sum.watch.decode_failure_count);
-    add(info, "part_pack_failures", sum.watch.pack_failure_count);
-    add(info, "part_cache_hits", sum.watch.cache_hit_count);
-    add(info, "part_cache_misses", sum.watch.cache_miss_count);
-    add(info, "part_cache_bytes", sum.watch.cache_bytes);
-    add(info, "part_done_p99_us", sum.done_p99_us);
-    add(info, "part_takeovers", sum.watch.takeover_count);
-    add(info, "part_given_up", sum.watch.given_up_count);
-    add(info, "part_verified", sum.watch.verify_count);
-    add(info, "part_verified_bad", sum.watch.verify_bad_count);
-}
-
-static void add_tiles(struct info *info)
-{
-    struct tiles_stats stats;
-    size_t types = 0;
-    tiles_stats(info->server->tiles, &stats);
-    while (tiles_type_at(info->server->tiles, types))
-        types++;
-    add(info, "tile_types", types);
-    add(info, "tile_pending", stats.pending);
-    add(info, "tile_in_flight", stats.in_flight);
-    add(info, "tile_persisted", stats.persisted);
-    add(info, "tile_removed", stats.removed);
-    add(info, "tile_batches", stats.batches);
-    add(info, "tile_failed_batches", stats.failures);
-    add(info, "tile_write_us", stats.write_ns / 1000);
-    add(info, "tile_shards_set_aside", stats.set_aside);
-    add(info, "tile_damaged", stats.damaged);
-    add(info, "tile_damaged_shards", stats.damaged_shards);
-    add(info, "tile_trouble", tiles_trouble(info->server->tiles) != NULL);
-    add(info, "tile_cache_bytes", stats.cache_bytes);
-    add(info, "tile_cache_hits", stats.cache_hits);
-    add(info, "tile_cache_misses", stats.cache_misses);
-    add(info, "tile_shard_reads", stats.shard_reads);
-    add(info, "tile_shard_read_failures", stats.shard_read_failures);
-}
-
-/* Totals of all rules; LAND.STATUS has them one by one. */
-static void add_landing(struct info *info)
-{
-    const struct landing *landing = info->server->landing;
-    struct land_status sum = {0}, one;
-    struct land_rule *rule = NULL;
-    uint64_t rules = 0, failing = 0, missing = 0, marked = 0, saving = 0, errors = 0;
-    size_t tables;
-    const struct land_count *table = landing_counts(landing, &tables);
-    while ((rule = landing_rule_next(landing, rule))) {
-        land_rule_status(rule, &one);
-        rules++;
-        failing += one.trouble[0] != 0;
-        missing += one.missing;
-        sum.landed_rows += one.landed_rows;
-        sum.refused_rows += one.refused_rows;
-        sum.batches += one.batches;
-        sum.failures += one.failures;
-        sum.lifts += one.lifts;
-        sum.lifted_rows += one.lifted_rows;
-        sum.lift_failures += one.lift_failures;
-    }
-    for (size_t i = 0; i < tables; i++) {
-        marked += table[i].marked;
-        saving += table[i].saving;
-        errors += table[i].errors;
-    }
-    add(info, "landing_rules", rules);
-    add(info, "landing_rules_failing", failing);
-    add(info, "landing_sinks_missing", missing);
-    add(info, "landing_backlog", marked + saving);
-    add(info, "landing_errors", errors);
-    add(info, "landing_orphans", landing_orphans(landing));
-    add(info, "landing_landed_rows", sum.landed_rows);
-    add(info, "landing_refused_rows", sum.refused_rows);
-    add(info, "landing_batches", sum.batches);
-    add(info, "landing_failures", sum.failures);
-    add(info, "landing_lifts", sum.lifts);
-    add(info, "landing_lifted_rows", sum.lifted_rows);
-    add(info, "landing_lift_failures", sum.lift_failures);
+    for (size_t m = 0; m < MODEL_COUNT; m++)
+        for (size_t i = 0; i < models[m]->statistics_count; i++) {
+            const struct statistics *set = &models[m]->statistics[i];
+            if (set->section && section_begin(info, set->section, set->title, false))
+                info->failed =
+                    info->failed || !statistics_info(set, info->server->host.model[m], info->to);
+        }
 }
 
 static void add_keyspace(struct info *info)
@@ -578,37 +499,24 @@ static const struct {
     {"replication", "Replication", add_replication, false},
     {"cpu", "CPU", add_cpu, false},
     {"tiers", "Tiers", add_tiers, false},
-    {"landing", "Landing", add_landing, false},
-    {"fs", "Fs", add_fs, false},
-    {"partitions", "Partitions", add_partitions, false},
-    {"tiles", "Tiles", add_tiles, false},
+    {NULL, NULL, add_models, false}, /* begins sections itself */
     {"commandstats", "Commandstats", add_commandstats, true},
     {"cluster", "Cluster", add_cluster, false},
     {"keyspace", "Keyspace", add_keyspace, false},
 };
 
-static bool is_wanted(const char *name, bool on_demand, const struct bytes *section,
-                      size_t section_count)
-{
-    for (size_t i = 0; i < section_count; i++)
-        if (cmd_arg_is(section[i], name) || cmd_arg_is(section[i], "all") ||
-            cmd_arg_is(section[i], "everything") ||
-            (cmd_arg_is(section[i], "default") && !on_demand))
-            return true;
-    return section_count == 0 && !on_demand;
-}
-
 bool info_add(struct server *server, const struct bytes *section, size_t section_count,
               struct buf *to)
 {
-    struct info info = {.server = server, .now_ms = clock_unix_ms(server->clock), .to = to};
+    struct info info = {.server = server,
+                        .now_ms = clock_unix_ms(server->clock),
+                        .section = section,
+                        .section_count = section_count,
+                        .to = to};
     store_stats(server->store, &info.stats);
-    for (size_t i = 0; i < ARRAY_LEN(sections); i++) {
-        if (!is_wanted(sections[i].name, sections[i].on_demand, section, section_count))
-            continue;
-        bool added = buf_printf(to, "%s# %s\r\n", to->len ? "\r\n" : "", sections[i].title);
-        info.failed = info.failed || !added;
-        sections[i].add(&info);
-    }
+    for (size_t i = 0; i < ARRAY_LEN(sections); i++)
+        if (!sections[i].name ||
+            section_begin(&info, sections[i].name, sections[i].title, sections[i].on_demand))
+            sections[i].add(&info);
     return !info.failed;
 }

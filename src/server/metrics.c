@@ -1,39 +1,43 @@
 // SPDX-License-Identifier: Apache-2.0
-/* metrics.c - writes /metrics, except for tiles and partitions. */
+/* metrics.c - writes /metrics. */
 #include "server/metrics.h"
 
 #include <inttypes.h>
 
 #include "base/mem.h"
 #include "server/http.h"
-#include "server/metrics_int.h"
 #include "server/server_int.h"
 #include "store/turns.h"
 
 #include "base/banned.h"
 
-void metrics__head(struct metrics *to, const char *name, const char *type, const char *help)
+struct metrics {
+    struct buf *to;
+    bool failed; /* no memory: nothing more is written */
+};
+
+/* What comes before the values of a name. */
+static void head(struct metrics *to, const char *name, const char *type, const char *help)
 {
-    to->failed = to->failed || !buf_printf(to->to, "# HELP terrace_%s %s\n# TYPE terrace_%s %s\n",
-                                           name, help, name, type);
+    to->failed = to->failed || !statistic_head(to->to, name, type, help);
 }
 
-void metrics__add(struct metrics *to, const char *name, const char *type, const char *help,
-                  uint64_t value)
+static void value_add(struct metrics *to, const char *name, const char *type, const char *help,
+                      uint64_t value)
 {
-    metrics__head(to, name, type, help);
+    head(to, name, type, help);
     to->failed = to->failed || !buf_printf(to->to, "terrace_%s %" PRIu64 "\n", name, value);
 }
 
 static void gauge(struct metrics *metrics, const char *name, const char *help, uint64_t value)
 {
-    metrics__add(metrics, name, "gauge", help, value);
+    value_add(metrics, name, "gauge", help, value);
 }
 
 /* Prometheus wants counters to end in _total. */
 static void counter(struct metrics *metrics, const char *name, const char *help, uint64_t value)
 {
-    metrics__add(metrics, name, "counter", help, value);
+    value_add(metrics, name, "counter", help, value);
 }
 
 static void add_clients(struct metrics *to, const struct server *server)
@@ -102,28 +106,18 @@ static void add_disk(struct metrics *to, const struct store_stats *stats)
 
 static void add_keys(struct metrics *to, const struct kv *kv)
 {
-    metrics__head(to, "keys", "gauge", "Keys of a namespace.");
+    head(to, "keys", "gauge", "Keys of a namespace.");
     for (size_t i = 0; i < kv->ns_count; i++)
         if (kv_ns(kv, i))
             to->failed = to->failed || !buf_printf(to->to, "terrace_keys{db=\"%zu\"} %" PRId64 "\n",
                                                    i, ns_key_count(kv_ns(kv, i)));
 }
 
-static void add_fs(struct metrics *to, const struct fs *fs)
-{
-    struct fs_counts counts = fs_counts(fs);
-    gauge(to, "fs_files", "Files, those of removed subtrees included.", (uint64_t)counts.files);
-    gauge(to, "fs_directories", "Directories, alike.", (uint64_t)counts.dirs);
-    gauge(to, "fs_bytes", "Sizes of files.", (uint64_t)counts.bytes);
-    gauge(to, "fs_graves", "Removed subtrees that still have rows.", (uint64_t)counts.graves);
-    counter(to, "fs_swept_inodes_total", "Inodes of removed subtrees swept.", counts.swept_count);
-}
-
 static void add_commands(struct metrics *to, const struct server *server)
 {
     size_t count;
     const struct cmd *cmd = cmd_list(&count);
-    metrics__head(to, "command_calls_total", "counter", "Calls of a command.");
+    head(to, "command_calls_total", "counter", "Calls of a command.");
     for (size_t i = 0; i < count; i++) {
         char name[CMD_NAME_BYTES];
         if (server->cmd_stats[i].calls == 0)
@@ -136,116 +130,6 @@ static void add_commands(struct metrics *to, const struct server *server)
     }
 }
 
-/* ---- landing ---- */
-
-#define OF_STATUS(member) offsetof(struct land_status, member)
-#define NO_DIVISOR 1
-static const struct {
-    const char *name, *type, *help;
-    size_t member;    /* of struct land_status, a uint64_t */
-    uint64_t divisor; /* nanoseconds to microseconds */
-} land_metrics[] = {
-    {"landing_rows_total", "counter", "Rows landed.", OF_STATUS(landed_rows), NO_DIVISOR},
-    {"landing_refused_rows_total", "counter", "Rows the database refused.", OF_STATUS(refused_rows),
-     NO_DIVISOR},
-    {"landing_rows_per_second", "gauge", "Rows a second of the last pass that landed any.",
-     OF_STATUS(rows_per_s), NO_DIVISOR},
-    {"landing_batches_total", "counter", "Batches landed; rows by batches is their size.",
-     OF_STATUS(batches), NO_DIVISOR},
-    {"landing_failures_total", "counter", "Batches that found the database away.",
-     OF_STATUS(failures), NO_DIVISOR},
-    {"landing_sql_microseconds_total", "counter", "Time of SQL in batches.", OF_STATUS(sql_ns),
-     1000},
-    {"landing_lifts_total", "counter", "Queries for what was not here.", OF_STATUS(lifts),
-     NO_DIVISOR},
-    {"landing_lifted_rows_total", "counter", "Fields they brought.", OF_STATUS(lifted_rows),
-     NO_DIVISOR},
-    {"landing_lift_failures_total", "counter", "Lifts that failed.", OF_STATUS(lift_failures),
-     NO_DIVISOR},
-    {"landing_lift_microseconds_total", "counter", "Time of lifts.", OF_STATUS(lift_ns), 1000},
-    {"landing_hits_total", "counter", "Lookups answered here.", OF_STATUS(hits), NO_DIVISOR},
-    {"landing_misses_total", "counter", "Lookups that needed a lift.", OF_STATUS(misses),
-     NO_DIVISOR},
-    {"landing_absent_total", "counter", "Lookups of what SQL is known not to have.",
-     OF_STATUS(absences), NO_DIVISOR},
-};
-
-static void add_rule(struct metrics *to, const char *name, const struct land_rule *rule,
-                     uint64_t value)
-{
-    to->failed = to->failed || !buf_printf(to->to, "terrace_%s{rule=\"%s\"} %" PRIu64 "\n", name,
-                                           land_rule_spec(rule)->name, value);
-}
-
-static uint64_t status_value(const struct land_rule *rule, size_t metric)
-{
-    struct land_status status;
-    uint64_t value;
-    land_rule_status(rule, &status);
-    memcpy(&value, (const char *)&status + land_metrics[metric].member, sizeof value);
-    return value / land_metrics[metric].divisor;
-}
-
-static void add_landing_rules(struct metrics *to, const struct server *server)
-{
-    const struct landing *landing = server->landing;
-    struct land_rule *rule = NULL;
-    for (size_t i = 0; i < ARRAY_LEN(land_metrics); i++) {
-        metrics__head(to, land_metrics[i].name, land_metrics[i].type, land_metrics[i].help);
-        while ((rule = landing_rule_next(landing, rule)))
-            add_rule(to, land_metrics[i].name, rule, status_value(rule, i));
-    }
-    metrics__head(to, "landing_failing", "gauge",
-                  "1: the database is away, or the last pass failed.");
-    while ((rule = landing_rule_next(landing, rule))) {
-        struct land_status status;
-        land_rule_status(rule, &status);
-        add_rule(to, "landing_failing", rule, status.trouble[0] != 0);
-    }
-    metrics__head(to, "landing_missing", "gauge",
-                  "1 while the database that a rule has landed in is gone.");
-    while ((rule = landing_rule_next(landing, rule)))
-        add_rule(to, "landing_missing", rule, land_rule_is_missing(rule));
-    metrics__head(to, "landing_oldest_dirty_milliseconds", "gauge",
-                  "For how long the oldest change of this run has been waiting.");
-    while ((rule = landing_rule_next(landing, rule))) {
-        struct land_status status;
-        uint64_t now_ms = server->now_ms;
-        land_rule_status(rule, &status);
-        bool waits = status.oldest_ms != 0 && status.oldest_ms < now_ms;
-        add_rule(to, "landing_oldest_dirty_milliseconds", rule,
-                 waits ? now_ms - status.oldest_ms : 0);
-    }
-}
-
-/* Dirty tables belong to a database: all its rules share them. */
-static void add_landing_tables(struct metrics *to, const struct server *server)
-{
-    static const struct {
-        const char *name, *help;
-        size_t member;
-    } part[] = {
-        {"landing_dirty_entries", "Changes that wait in a dirty table.",
-         offsetof(struct land_count, marked)},
-        {"landing_saving_entries", "Changes that are being landed.",
-         offsetof(struct land_count, saving)},
-        {"landing_error_entries", "Changes the database refused.",
-         offsetof(struct land_count, errors)},
-    };
-    size_t count;
-    const struct land_count *table = landing_counts(server->landing, &count);
-    for (size_t i = 0; i < ARRAY_LEN(part); i++) {
-        metrics__head(to, part[i].name, "gauge", part[i].help);
-        for (size_t n = 0; n < count; n++) {
-            uint64_t value;
-            memcpy(&value, (const char *)&table[n] + part[i].member, sizeof value);
-            to->failed = to->failed ||
-                         !buf_printf(to->to, "terrace_%s{db=\"%u\",table=\"%u\"} %" PRIu64 "\n",
-                                     part[i].name, table[n].db, table[n].table, value);
-        }
-    }
-}
-
 static void add_http(struct metrics *to, const struct http *http)
 {
     struct http_stats stats;
@@ -255,7 +139,7 @@ static void add_http(struct metrics *to, const struct http *http)
         uint64_t count;
     } line[] = {{200, stats.ok},        {304, stats.not_modified}, {400, stats.bad},
                 {404, stats.not_found}, {405, stats.not_allowed},  {503, stats.unavailable}};
-    metrics__head(to, "http_replies_total", "counter", "Replies of the HTTP port.");
+    head(to, "http_replies_total", "counter", "Replies of the HTTP port.");
     for (size_t i = 0; i < ARRAY_LEN(line); i++)
         to->failed = to->failed ||
                      !buf_printf(to->to, "terrace_http_replies_total{status=\"%u\"} %" PRIu64 "\n",
@@ -272,15 +156,12 @@ bool metrics_add(struct server *server, struct buf *to)
     add_hot(&metrics, &stats);
     add_disk(&metrics, &stats);
     add_keys(&metrics, &server->kv);
-    add_fs(&metrics, server->fs);
     add_commands(&metrics, server);
     if (server->http)
         add_http(&metrics, server->http);
-    if (landing_rule_next(server->landing, NULL)) {
-        add_landing_rules(&metrics, server);
-        add_landing_tables(&metrics, server);
-    }
-    metrics__add_part(&metrics, server);
-    metrics__add_tile(&metrics, server);
+    for (size_t m = 0; m < MODEL_COUNT; m++)
+        for (size_t i = 0; i < models[m]->statistics_count; i++)
+            metrics.failed = metrics.failed || !statistics_metrics(&models[m]->statistics[i],
+                                                                   server->host.model[m], to);
     return !metrics.failed;
 }

@@ -58,7 +58,7 @@ void server__request_free(struct request *request)
 {
     struct server *server = request->conn->server;
     server__waiters_free(server, &request->listening);
-    models_wait_end(server, request->base.waiter);
+    models_wait_end(request->base.waiter);
     server__request_build_free(request->build);
     server__request_long_free(request->slow);
     if (request->base.state)
@@ -293,7 +293,7 @@ static void request_wait(struct request *request, enum rc rc)
         if (request_cold(request))
             task_wait_event(&request->base.task);
     } else if (rc != RC_WAIT) {
-        models_wait_end(server, request->base.waiter);
+        models_wait_end(request->base.waiter);
         server__waiters_free(server, &request->listening); /* it has what it waited for */
         request->blocked = false;
     } else if (request->paused) {

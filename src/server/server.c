@@ -9,8 +9,6 @@
 
 #include "base/log.h"
 #include "base/mem.h"
-#include "models/tile/queue_lease.h"
-#include "models/tile/cmd_tile.h"
 #include "server/http.h"
 #include "store/testing.h"
 #include "store/turns.h"
@@ -20,10 +18,9 @@
 
 enum {
     DESCRIPTORS_KEPT = 400, /* for the store: its engine may hold 256 files open */
-    DESCRIPTORS_A_SHARD = 3,
     CRON_MS = 100,
     DRAIN_MS_MAX = 5 * 1000,
-    STOP_MS_MAX = 30 * 1000,        /* for tiles, and again for the flush */
+    STOP_MS_MAX = 30 * 1000,        /* for models, and again for the flush */
     STOP_FAILING_MS_MAX = 2 * 1000, /* instead, while the store has an error */
 };
 #define NS_A_MS UINT64_C(1000000)
@@ -44,13 +41,12 @@ static void signal_ready(struct loop_source *source, unsigned events)
         log_warn("could not open the log file %s again", server->config->logfile);
 }
 
-/* As many clients as the system gives descriptors for. */
-static size_t clients_max(const struct config *config)
+size_t server__clients_max(const struct config *config)
 {
     struct rlimit limit;
     size_t wanted_count = config->maxclients, kept = DESCRIPTORS_KEPT;
-    if (config->tile_sqlite[0] || config->tile_kv[0])
-        kept += (size_t)config->tile_open_shards * DESCRIPTORS_A_SHARD;
+    for (size_t i = 0; i < MODEL_COUNT; i++)
+        kept += models[i]->descriptors ? models[i]->descriptors(config->model[i]) : 0;
     if (getrlimit(RLIMIT_NOFILE, &limit) != 0)
         return DESCRIPTORS_KEPT;
     rlim_t wanted = wanted_count + kept;
@@ -64,7 +60,7 @@ static size_t clients_max(const struct config *config)
     return limit.rlim_cur / 2 > kept ? (size_t)limit.rlim_cur - kept : (size_t)limit.rlim_cur / 2;
 }
 
-static void encodings_set(struct server *server)
+void server__encodings_set(struct server *server)
 {
     const struct config *config = server->config;
     server->kv.encodings =
@@ -75,74 +71,10 @@ static void encodings_set(struct server *server)
                               .zset_listpack_bytes = config->zset_max_listpack_value};
 }
 
-static struct part_limits part_limits_of(const struct config *config)
-{
-    static const enum part_algorithm algorithm[] = {[CONFIG_SQUEEZE_NONE] = PART_NONE,
-                                                    [CONFIG_SQUEEZE_GZIP] = PART_GZIP,
-                                                    [CONFIG_SQUEEZE_LZ4] = PART_LZ4,
-                                                    [CONFIG_SQUEEZE_ZSTD] = PART_ZSTD,
-                                                    [CONFIG_SQUEEZE_AUTO] = PART_AUTO};
-    return (struct part_limits){.batch = config->part_batch,
-                                .algorithm = algorithm[config->part_algorithm],
-                                .simple_max = config->part_simple_max,
-                                .compressed_max = config->part_compressed_max,
-                                .retain_ms = config->part_retain_ms,
-                                .cache_bytes = config->part_cache_bytes,
-                                .cache_ttl_ms = config->part_cache_ttl_ms,
-                                .takeovers_max = config->part_takeovers};
-}
-
-/* CONFIG SET: what has to happen beside the new value. */
-static void config_changed(void *arg, const struct config *config, const char *name)
-{
-    struct server *server = arg;
-    if (strcmp(name, "durability") == 0) {
-        tasks_durability_set(server->tasks, config->durability);
-    } else if (strcmp(name, "hot-memory") == 0) {
-        store_hot_memory_set(server->store, config->hot_memory_bytes);
-        server->clients_bytes_max = config_clients_bytes(config);
-    } else if (strcmp(name, "maxmemory-clients") == 0) {
-        server->clients_bytes_max = config_clients_bytes(config);
-    } else if (strcmp(name, "maxclients") == 0) {
-        server->conn_count_max = clients_max(config);
-    } else if (strcmp(name, "notify-keyspace-events") == 0) {
-        server->notify = config->notify_keyspace_events;
-        server__waiting_update(server);
-    } else if (strcmp(name, "proto-max-bulk-len") == 0) {
-        server->kv.string_bytes_max = config->proto_max_bulk_len;
-        for (struct conn *conn = server->conns; conn; conn = conn->next)
-            conn->parser.bulk_bytes_max = (int64_t)config->proto_max_bulk_len;
-    } else if (strcmp(name, "loglevel") == 0) {
-        log_level_set(config_log_level(config));
-    } else if (strstr(name, "-max-listpack-") || strstr(name, "-max-intset-")) {
-        encodings_set(server);
-    } else if (strncmp(name, "part-", strlen("part-")) == 0) {
-        struct part_limits limits = part_limits_of(config);
-        part_limits_set(server->part, &limits);
-    } else if (strcmp(name, "busy-poll") == 0) {
-        loop_spin_set(server->loop, config->busy_poll);
-    } else if (strcmp(name, "active-expire") == 0) {
-        server__sweep_set(server);
-    }
-}
-
-/* CONFIG SET: what the system cannot do is refused before anything is changed. */
-static enum rc config_possible(void *arg, const struct config *next, const char *name,
-                               struct err *err)
-{
-    (void)arg;
-    if (strcmp(name, "maxclients") != 0 || clients_max(next) >= next->maxclients)
-        return RC_OK;
-    return err_set(err, RC_INVALID,
-                   "The operating system is not able to handle the specified number of clients, "
-                   "try with %zu",
-                   clients_max(next));
-}
-
 /* What CONFIG GET shows is what holds. */
 static void clients_limit(struct server *server)
 {
-    server->conn_count_max = clients_max(server->config);
+    server->conn_count_max = server__clients_max(server->config);
     if (server->conn_count_max >= server->config->maxclients)
         return;
     log_warn("maxclients is %zu, not %u: the system gives no more descriptors (ulimit -n)",
@@ -159,7 +91,7 @@ void server__sweep_set(struct server *server)
 static enum rc databases_open(struct server *server, struct err *err)
 {
     kv_init(&server->kv, server->store, server->clock);
-    encodings_set(server);
+    server__encodings_set(server);
     server->kv.string_bytes_max = server->config->proto_max_bulk_len;
     server->kv.hooks = (struct kv_hooks){.told = &server->effects.buf,
                                          .end = server__run_end,
@@ -167,60 +99,6 @@ static enum rc databases_open(struct server *server, struct err *err)
                                          .flushed = server__ns_flushed,
                                          .arg = server};
     return names_open(&server->kv, err);
-}
-
-static enum rc landing_open(struct server *server, struct err *err)
-{
-    const struct config_list *rules = &server->config->land;
-    server->landing =
-        landing_new(&(struct landing_options){.kv = &server->kv,
-                                              .tasks = server->tasks,
-                                              .clock = server->clock,
-                                              .dir = server->config->dir,
-                                              .land_dir = server->config->land_dir,
-                                              .land_remote = server->config->land_remote});
-    for (size_t i = 0; i < rules->count; i++) {
-        struct rule_spec *spec;
-        struct bytes text = bytes_of(rules->text[i], strlen(rules->text[i]));
-        enum rc rc = rule_parse_text(text, &spec, err);
-        if (rc == RC_OK)
-            rc = landing_rule_add(server->landing, spec, true, err);
-        if (rc != RC_OK)
-            return err_prefix(err, "land %s: ", rules->text[i]);
-    }
-    return landing_rules_load(server->landing, err);
-}
-
-static void part_start_up(struct server *server)
-{
-    server->part = part_new(&(struct part_options){.kv = &server->kv,
-                                                   .tasks = server->tasks,
-                                                   .clock = server->clock,
-                                                   .limits = part_limits_of(server->config),
-                                                   .safe = server__packer_safe,
-                                                   .arg = server});
-}
-
-static enum rc tiles_start(struct server *server, struct err *err)
-{
-    const struct config *config = server->config;
-    return tiles_open(&(struct tiles_options){.kv = &server->kv,
-                                              .tasks = server->tasks,
-                                              .clock = server->clock,
-                                              .types = (const char *const *)config->tile_types.text,
-                                              .type_count = config->tile_types.count,
-                                              .data_dir = config->dir,
-                                              .sqlite_dir = config->tile_sqlite,
-                                              .kv_dir = config->tile_kv,
-                                              .clear = config->tile_clear,
-                                              .batch_count = config->tile_batch,
-                                              .interval_ms = config->tile_interval_ms,
-                                              .cache_bytes = config->tile_cache_bytes,
-                                              .open_shards = config->tile_open_shards,
-                                              .command = cmd_tile_plain,
-                                              .wake = loop_wake,
-                                              .wake_arg = server->loop},
-                      &server->tiles, err);
 }
 
 static void run_id_draw(char to[41])
@@ -240,6 +118,8 @@ static void server_parts_init(struct server *server)
     size_t cmd_count;
     const struct cmd *cmds = cmd_list(&cmd_count);
     server->cmds = cmd_table_new(cmds, cmd_count);
+    server->host =
+        (struct cmd_host){.block = server__block, .key_try = server__key_try, .cmds = server->cmds};
     server->cmd_stats = mem_zalloc(cmd_count * sizeof *server->cmd_stats);
     server->pubsub = pubsub_new();
     server->slowlog = slowlog_new();
@@ -282,32 +162,14 @@ enum rc server_new(const struct server_options *options, struct server **ret_ser
         .fd = options->signal_fd, .events = LOOP_READ, .ready = signal_ready, .arg = server};
     enum rc rc = databases_open(server, err);
     if (rc == RC_OK)
-        rc = landing_open(server, err);
-    if (rc == RC_OK)
-        rc = fs_open(&(struct fs_options){.store = server->store,
-                                          .tasks = server->tasks,
-                                          .clock = server->clock,
-                                          .wake = loop_wake,
-                                          .wake_arg = server->loop},
-                     &server->fs, err);
-    if (rc == RC_OK)
-        rc = tiles_start(server, err);
+        rc = models_open(server, err);
     if (rc == RC_OK) {
-        part_start_up(server);
         server->expire = expire_new(&(struct expire_options){
             .kv = &server->kv, .tasks = server->tasks, .safe = server__sweep_safe, .arg = server});
-        queue_lease_start(server->tiles);
-        server->host = (struct cmd_host){.block = server__block,
-                                         .key_try = server__key_try,
-                                         .cmds = server->cmds,
-                                         .model = {[MODEL_landing] = server->landing,
-                                                   [MODEL_fs] = server->fs,
-                                                   [MODEL_tile] = server->tiles,
-                                                   [MODEL_partition] = server->part}};
         expire_active_set(server->expire, server->config->active_expire);
         loop_spin_set(server->loop, server->config->busy_poll);
         server__waiting_update(server);
-        config_listen(server->config, config_possible, config_changed, server);
+        config_listen(server->config, server__option_changed, server);
         rc = loop_add(server->loop, &server->signals, err);
     }
     if (rc == RC_OK)
@@ -331,14 +193,9 @@ void server_free(struct server *server)
     while (server->conns)
         server__conn_close(server->conns);
     loop_del(server->loop, &server->signals);
-    config_listen(server->config, NULL, NULL, NULL);
-    if (server->tiles)
-        queue_lease_end(server->tiles);
+    config_listen(server->config, NULL, NULL);
     expire_free(server->expire);
-    part_free(server->part);
-    landing_free(server->landing);
-    fs_close(server->fs);
-    tiles_close(server->tiles);
+    models_close(server);
     tasks_free(server->tasks);
     server__requests_done(server);
     server__unsafe_effects_done(server);
@@ -423,10 +280,8 @@ void server__turn(struct server *server)
     server->busy = false;
     if (tasks_turn(server->tasks))
         server->busy = true;
-    landing_turn(server->landing);
-    if (tiles_turn(server->tiles))
+    if (models_turn(server))
         server->busy = true;
-    fs_turn(server->fs);
     if (server->flush_asked || server->evict_asked)
         asked_do(server);
     server__unsafe_look(server);
@@ -482,13 +337,14 @@ static bool stop_is_over(struct server *server, uint64_t begin_ns)
     return clock_mono_ns(server->clock) - begin_ns >= ms_max * NS_A_MS || server->signal_count >= 2;
 }
 
-/* What is not persisted stays in the store: the next start goes on. */
-static enum rc server_tiles(struct server *server, struct err *err)
+/* What models have left to do stays in the store: the next start goes on. */
+static enum rc server_models(struct server *server, struct err *err)
 {
     uint64_t begin_ns = clock_mono_ns(server->clock);
-    while (!tiles_drained(server->tiles)) {
+    const struct model *undrained;
+    while ((undrained = models_undrained(server))) {
         if (stop_is_over(server, begin_ns)) {
-            log_warn("not all tiles were persisted; the next start goes on");
+            log_warn("%s", undrained->undrained);
             return RC_OK;
         }
         enum rc rc = server_turn(server, 100 * NS_A_MS, err);
@@ -528,7 +384,7 @@ enum rc server_run(struct server *server, struct err *err)
     log_info("stopping: finishing requests, then flushing");
     rc = server_drain(server, err);
     if (rc == RC_OK)
-        rc = server_tiles(server, err);
+        rc = server_models(server, err);
     if (rc != RC_OK)
         return rc;
     return server_flush(server, err);

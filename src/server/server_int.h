@@ -13,9 +13,6 @@
 
 #include "base/table.h"
 #include "base/version.h"
-#include "models/fs/fs.h"
-#include "models/landing/landing.h"
-#include "models/partition/part.h"
 #include "server/cmd.h"
 #include "server/config.h"
 #include "server/models.h"
@@ -23,8 +20,8 @@
 #include "server/server.h"
 #include "store/prefetch.h"
 #include "store/task.h"
-#include "models/tile/cmd_tile.h"
 #include "types/expire.h"
+#include "types/guard.h"
 
 #define REDIS_VERSION "7.0.15" /* whose protocol and answers are followed */
 
@@ -207,7 +204,7 @@ struct cmd_stats {
 enum { HEALTH_FILES_MAX = 16, HEALTH_NAME_BYTES = 32 };
 struct server_health { /* what was last said about the store's health */
     uint64_t next_ns;
-    bool read_only, disk_low, flush_failing, sweep_failing, packer_failing, engine_closed;
+    bool read_only, disk_low, flush_failing, sweep_failing, engine_closed;
     uint64_t engine_reopen_count;
     uint64_t load_failed_count;
     char damaged[HEALTH_FILES_MAX]
@@ -227,10 +224,6 @@ struct server {
     struct tasks *tasks;
     struct kv kv;
     struct expire *expire;
-    struct landing *landing;
-    struct part *part;
-    struct fs *fs;
-    struct tiles *tiles;
     struct cmd_table *cmds;
     struct cmd_host host; /* what handlers get */
     struct loop_source listener[LISTENERS_MAX];
@@ -383,11 +376,6 @@ static inline enum rc server__cmd_run(struct cmd_ctx *ctx)
     return guard->command(guard->model, ctx);
 }
 
-/* models.c */
-/* After RC_COLD: whether a model has been asked for what is missing; it wakes the task. */
-bool models_wait(struct server *server, void **waiter, struct task *task);
-void models_wait_end(struct server *server, void **waiter);
-
 /* execute.c */
 /* Runs a command in the commit that is open, with ctx->run begun: RC_COLD, RC_WAIT, or how it
  * ended. The caller commits or undoes, ends the run, and notes it. */
@@ -429,6 +417,12 @@ void server__pause_end(struct server *server);
 /* Commands, one journal frame, replies; whoever calls it has waited for what comes. */
 void server__turn(struct server *server);
 void server__sweep_set(struct server *server); /* whether keys expire by themselves just now */
+/* As many clients as are wanted, or as the system gives descriptors for. */
+size_t server__clients_max(const struct config *config);
+void server__encodings_set(struct server *server); /* OBJECT ENCODING, from the options */
+
+/* config_changed.c: CONFIG SET has changed an option */
+void server__option_changed(void *server, const struct option *row);
 
 /* request_build.c */
 void server__request_build_free(struct request_build *build); /* NULL is allowed */
@@ -467,7 +461,6 @@ void server__effects_leave(struct server *server, uint64_t lsn);
 void server__unsafe_effects_look(struct server *server);
 void server__unsafe_effects_done(struct server *server);
 void server__sweep_safe(void *server, enum rc rc);  /* expire_options.safe */
-void server__packer_safe(void *server, enum rc rc); /* part_options.safe */
 void server__waiting_update(struct server *server); /* kv.listening follows who is interested */
 
 /* key_waiters.c */

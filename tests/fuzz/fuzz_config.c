@@ -28,10 +28,9 @@ static enum rc load(struct config *config, struct files *files)
 
 static void same_check(const struct config *a, const struct config *b)
 {
-    size_t count;
-    const struct config_row *rows = config__rows(&count);
-    for (size_t i = 0; i < count; i++)
-        ASSERT(config__row_same(&rows[i], a, b));
+    const struct option *row;
+    for (size_t i = 0; (row = config__row(i)); i++)
+        ASSERT(config__row_same(row, a, b));
 }
 
 static void rewrite_check(const struct config *config, struct files *files)

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /* fuzz_tile_text.c - what clients send as text: paths of the HTTP port and items of tasks. */
-#include "server/http_url.h"
 #include "models/tile/queue.h"
+#include "models/tile/tile_url.h"
 
 #include "base/banned.h"
 
@@ -12,8 +12,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     struct bytes text = bytes_of(data, size);
     struct queue_item item;
     struct err err = {0};
-    struct http_url url = http_url_parse(text);
-    ASSERT(url.page != HTTP_TILE || tilekey_is_packed(url.packed));
+    struct tile_url url = tile_url_parse(text);
+    ASSERT(url.page != TILE_PAGE_TILE || tilekey_is_packed(url.packed));
     ASSERT(strlen(url.type) <= TILE_TYPE_NAME_BYTES_MAX);
     if (queue_item_parse(text, &item, &err) == RC_OK) {
         ASSERT(queue_id_is(item.id) && item.id.len <= QUEUE_ID_BYTES_MAX);

@@ -42,6 +42,7 @@ struct packer {
     struct known *first;
     bool scanned;      /* the lists of jobs have been read */
     uint64_t watch_ms; /* when all jobs are looked at next */
+    bool told;         /* that a step failed */
     bool asleep, failed;
     struct part_seen *seen;
     size_t seen_count;
@@ -362,16 +363,16 @@ static enum rc job_run(struct task *task, struct store *store, struct err *err)
 static void job_done(struct task *task, enum rc rc, const struct err *err)
 {
     struct packer *packer = (struct packer *)task;
-    const struct part_options *options = &packer->part->options;
     (void)err; /* what is wrong with one job was logged; the journal tells of itself */
     packer->asleep = false;
     packer->failed = rc != RC_OK;
     if (packer->failed)
         for (struct known *known = packer->first; known; known = known->next)
             known->pass.from = 0; /* its turn may have been taken back */
-    if (options->safe)
-        options->safe(options->arg, rc);
-    task_start(options->tasks, task);
+    if (packer->failed && !packer->told)
+        log_warn("the packing of completed partitions could not go on: %s", rc_text(rc));
+    packer->told = packer->failed;
+    task_start(packer->part->options.tasks, task);
 }
 
 struct packer *packer_new(struct part *part)

@@ -41,9 +41,6 @@ struct part_options {
     struct tasks *tasks; /* NULL: nothing is packed but by part_pack_step() */
     const struct clock *clock;
     struct part_limits limits;
-    /* The turn of a job of ours is safe, or was taken back; may be NULL. */
-    void (*safe)(void *arg, enum rc rc);
-    void *arg;
 };
 
 struct part_watch { /* since the start; for INFO and /metrics */

@@ -59,6 +59,7 @@ struct tiles_options { /* its texts are the caller's again when tiles_open() has
 enum rc tiles_open(const struct tiles_options *options, struct tiles **ret_tiles,
                    struct err *err) NODISCARD;
 void tiles_close(struct tiles *tiles); /* before its kv and tasks; NULL is allowed */
+struct store *tiles_store(const struct tiles *tiles);
 /* Between two turns: takes in what was read from shards. True: tasks were woken. */
 bool tiles_turn(struct tiles *tiles);
 /* At shutdown: everything is persisted as soon as it can be. True: there is nothing left to

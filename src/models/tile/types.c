@@ -635,6 +635,11 @@ enum tile_kind tile_type_kind(const struct tile_type *type)
     return type->kind;
 }
 
+struct store *tiles_store(const struct tiles *tiles)
+{
+    return tiles->store;
+}
+
 struct tiles *tile_type_tiles(const struct tile_type *type)
 {
     return type->tiles;

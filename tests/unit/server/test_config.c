@@ -16,19 +16,18 @@ struct fixture {
     char changed[256]; /* names, each with a space behind it */
 };
 
-static void changed(void *arg, const struct config *config, const char *name)
+static void changed(void *arg, const struct option *row)
 {
     struct fixture *fix = arg;
-    ASSERT_TRUE(config == &fix->config);
     size_t len = strlen(fix->changed);
-    snprintf(fix->changed + len, sizeof fix->changed - len, "%s ", name);
+    snprintf(fix->changed + len, sizeof fix->changed - len, "%s ", row->name);
 }
 
 static void setup(struct fixture *fix)
 {
     *fix = (struct fixture){.sim = file_sim_new()};
     config_init(&fix->config, file_sim_files(fix->sim));
-    config_listen(&fix->config, NULL, changed, fix);
+    config_listen(&fix->config, changed, fix);
 }
 
 static void teardown(struct fixture *fix)
@@ -41,7 +40,7 @@ static void restart(struct fixture *fix)
 {
     config_done(&fix->config);
     config_init(&fix->config, file_sim_files(fix->sim));
-    config_listen(&fix->config, NULL, changed, fix);
+    config_listen(&fix->config, changed, fix);
 }
 
 static enum rc parse(struct fixture *fix, const char *text)
@@ -116,21 +115,20 @@ static void assert_file(struct fixture *fix, const char *path, const char *expec
 
 TEST(the_table_is_in_order)
 {
-    size_t count;
-    const struct config_row *rows = config__rows(&count);
-    for (size_t i = 0; i < count; i++) {
+    const struct option *row;
+    for (size_t i = 0; (row = config__row(i)); i++) {
         const char *name;
-        struct bytes text = bytes_of(rows[i].name, strlen(rows[i].name));
-        ASSERT_TRUE(config__row_find(text, &name) == &rows[i]);
-        ASSERT_STR(name, rows[i].name);
-        ASSERT_TRUE(rows[i].help[0] != 0);
-        ASSERT_TRUE((rows[i].kind == CONFIG_FIXED) == (rows[i].why != NULL));
-        ASSERT_TRUE((rows[i].kind == CONFIG_FIXED) == (rows[i].width == 0));
-        ASSERT_TRUE((rows[i].kind == CONFIG_WORD) == (rows[i].words != NULL));
-        if (rows[i].alias) {
-            text = bytes_of(rows[i].alias, strlen(rows[i].alias));
-            ASSERT_TRUE(config__row_find(text, &name) == &rows[i]);
-            ASSERT_STR(name, rows[i].alias);
+        struct bytes text = bytes_of(row->name, strlen(row->name));
+        ASSERT_TRUE(config__row_find(text, &name) == row);
+        ASSERT_STR(name, row->name);
+        ASSERT_TRUE(row->help[0] != 0);
+        ASSERT_TRUE((row->kind == &option_fixed) == (row->why != NULL));
+        ASSERT_TRUE((row->kind == &option_fixed) == (row->width == 0));
+        ASSERT_TRUE((row->kind == &option_word) == (row->words != NULL));
+        if (row->alias) {
+            text = bytes_of(row->alias, strlen(row->alias));
+            ASSERT_TRUE(config__row_find(text, &name) == row);
+            ASSERT_STR(name, row->alias);
         }
     }
 }
@@ -332,12 +330,10 @@ TEST(many_words_may_be_one_in_quotes)
                                           "players slug-data:{*} sqlite:/tmp/p.db", "--requirepass",
                                           "a b", NULL}),
               &fix.err);
-    ASSERT_EQ(fix.config.tile_types.count, 2);
-    ASSERT_STR(fix.config.tile_types.text[1], "terrain=2");
+    assert_get(&fix, "tile-types", "tile-types=imagery=1 terrain=2;");
     ASSERT_EQ(fix.config.bind.count, 2);
     ASSERT_STR(fix.config.bind.text[0], "1.1.1.1");
-    ASSERT_EQ(fix.config.land.count, 1);
-    ASSERT_STR(fix.config.land.text[0], "players slug-data:{*} sqlite:/tmp/p.db");
+    assert_get(&fix, "land", "land=players slug-data:{*} sqlite:/tmp/p.db;");
     ASSERT_BYTES(fix.config.requirepass, BYTES("a b"));
     ASSERT_RC(load(&fix, (const char *[]){"--tile-types", "imagery=1 \"x", NULL}), RC_INVALID);
     ASSERT_RC(load(&fix, (const char *[]){"--bind", "  ", NULL}), RC_INVALID);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-/* http_url.c - parses the paths of the HTTP port. */
-#include "server/http_url.h"
+/* tile_url.c - parses the paths of tiles on the HTTP port. */
+#include "models/tile/tile_url.h"
 
 #include "base/banned.h"
 
@@ -40,7 +40,7 @@ static bool ext_cut(struct bytes *name)
     return len > 0 && len <= EXT_BYTES_MAX;
 }
 
-static bool type_read(struct bytes text, struct http_url *url)
+static bool type_read(struct bytes text, struct tile_url *url)
 {
     if (text.len == 0 || text.len > TILE_TYPE_NAME_BYTES_MAX || !is_lower(text.ptr[0]))
         return false;
@@ -67,40 +67,38 @@ static bool number_read(struct bytes text, uint32_t *ret_value)
 }
 
 /* <tilekey>, or <z>/<x>/<y>; both may have an extension. */
-static enum http_page tile_read(struct bytes rest, struct http_url *url)
+static enum tile_page tile_read(struct bytes rest, struct tile_url *url)
 {
     struct bytes part[3];
     struct err ignored;
     size_t count = 0;
     while (rest.len > 0) {
         if (count == 3)
-            return HTTP_NONE;
+            return TILE_PAGE_NONE;
         rest = bytes_from(rest, 1); /* the slash */
         part[count++] = part_take(&rest);
     }
     if (count == 0 || count == 2)
-        return HTTP_NONE;
+        return TILE_PAGE_NONE;
     if (!ext_cut(&part[count - 1]))
-        return HTTP_BAD;
+        return TILE_PAGE_BAD;
     if (count == 1) {
         bool good = tilekey_is(part[0]) && tilekey_parse(part[0], &url->packed, &ignored) == RC_OK;
-        return good ? HTTP_TILE : HTTP_BAD;
+        return good ? TILE_PAGE_TILE : TILE_PAGE_BAD;
     }
     struct tile_xyz xyz;
     uint32_t z;
     if (!number_read(part[0], &z) || !number_read(part[1], &xyz.x) || !number_read(part[2], &xyz.y))
-        return HTTP_BAD;
+        return TILE_PAGE_BAD;
     xyz.z = z;
-    return tilekey_from_xyz(xyz, TILE_ROWS_XYZ, &url->packed, &ignored) == RC_OK ? HTTP_TILE
-                                                                                 : HTTP_BAD;
+    return tilekey_from_xyz(xyz, TILE_ROWS_XYZ, &url->packed, &ignored) == RC_OK ? TILE_PAGE_TILE
+                                                                                 : TILE_PAGE_BAD;
 }
 
-struct http_url http_url_parse(struct bytes path)
+struct tile_url tile_url_parse(struct bytes path)
 {
     static const struct bytes tiles = BYTES_INIT("/tiles/"), json = BYTES_INIT(".json");
-    struct http_url url = {.page = HTTP_NONE};
-    if (bytes_eq(path, BYTES("/metrics")))
-        url.page = HTTP_METRICS;
+    struct tile_url url = {.page = TILE_PAGE_NONE};
     if (!bytes_start_with(path, tiles))
         return url;
     struct bytes rest = bytes_from(path, tiles.len), type = part_take(&rest);
@@ -109,7 +107,7 @@ struct http_url http_url_parse(struct bytes path)
             url.page = tile_read(rest, &url);
     } else if (type.len > json.len && bytes_eq(bytes_from(type, type.len - json.len), json)) {
         if (type_read(bytes_of(type.ptr, type.len - json.len), &url))
-            url.page = HTTP_TILEJSON;
+            url.page = TILE_PAGE_JSON;
     }
     return url;
 }

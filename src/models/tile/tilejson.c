@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/* http_tilejson.c - TileJSON 3.0.0 of a type, from the hash "metadata" of its database.
+/* tilejson.c - TileJSON 3.0.0 of a type, from the hash "metadata" of its database.
  *
  * The fields are those of the metadata table of MBTiles; `terrace tile import` writes them. What is
  * missing or makes no sense is left out. */
@@ -7,8 +7,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-#include "server/http_int.h"
-#include "server/server_int.h"
+#include "models/tile/tilejson.h"
 #include "types/hash.h"
 
 #include "base/banned.h"
@@ -113,25 +112,26 @@ static const char *ext_of(struct maker *maker, char to[16])
     return to;
 }
 
-static void url_add(struct maker *maker, const struct ask *ask)
+static void url_add(struct maker *maker, const char *host, const char *type)
 {
     char url[URL_BYTES_MAX], ext[16];
-    bool has_host = ask->host[0] != 0;
-    for (const char *c = ask->host; *c; c++) /* what no host has would be another URL */
+    bool has_host = host[0] != 0;
+    for (const char *c = host; *c; c++) /* what no host has would be another URL */
         has_host = has_host && (*c == '.' || *c == ':' || *c == '-' || *c == '[' || *c == ']' ||
                                 (*c >= '0' && *c <= '9') || (*c >= 'a' && *c <= 'z') ||
                                 (*c >= 'A' && *c <= 'Z'));
     snprintf(url, sizeof url, "%s%s/tiles/%s/{z}/{x}/{y}%s", has_host ? "http://" : "",
-             has_host ? ask->host : "", ask->url.type, ext_of(maker, ext));
+             has_host ? host : "", type, ext_of(maker, ext));
     json_t *urls = json_array();
     json_array_append_new(urls, json_string(url));
     json_object_set_new(maker->json, "tiles", urls);
 }
 
-enum rc http__tilejson(const struct run *run, struct tile_type *type, const struct ask *ask,
-                       struct buf *to, struct err *err)
+enum rc tilejson_make(const struct run *run, const struct tile_type *of, const char *host,
+                      struct buf *to, struct err *err)
 {
-    struct run part = run_with(run, kv_ns(run->kv, tile_type_db(type)), 0);
+    struct run part = run_with(run, kv_ns(run->kv, tile_type_db(of)), 0);
+    const char *type = tile_type_name(of);
     struct maker maker = {.err = err};
     if (part.ns)
         maker.rc = key_read(&part, BYTES("metadata"), TYPE_HASH, &maker.key, err);
@@ -141,9 +141,9 @@ enum rc http__tilejson(const struct run *run, struct tile_type *type, const stru
         return maker.rc;
     maker.json = json_object();
     json_object_set_new(maker.json, "tilejson", json_string("3.0.0"));
-    json_object_set_new(maker.json, "name", json_string(ask->url.type));
+    json_object_set_new(maker.json, "name", json_string(type));
     json_object_set_new(maker.json, "scheme", json_string("xyz"));
-    url_add(&maker, ask);
+    url_add(&maker, host, type);
     text_add(&maker, "name");
     text_add(&maker, "description");
     text_add(&maker, "attribution");

@@ -1,20 +1,20 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "server/http_url.h"
+#include "models/tile/tile_url.h"
 
 #include "test.h"
 
 #include "base/banned.h"
 
-static struct http_url parse(const char *path)
+static struct tile_url parse(const char *path)
 {
-    return http_url_parse(bytes_of(path, strlen(path)));
+    return tile_url_parse(bytes_of(path, strlen(path)));
 }
 
 static void assert_tile(const char *path, const char *type, const char *tilekey)
 {
     char text[TILEKEY_TEXT_BYTES];
-    struct http_url url = parse(path);
-    ASSERT_EQ(url.page, HTTP_TILE);
+    struct tile_url url = parse(path);
+    ASSERT_EQ(url.page, TILE_PAGE_TILE);
     ASSERT_STR(url.type, type);
     tilekey_print(url.packed, text);
     ASSERT_STR(text, tilekey);
@@ -40,9 +40,8 @@ TEST(a_tile_is_named_by_its_tilekey)
 
 TEST(other_pages_are_found)
 {
-    ASSERT_EQ(parse("/metrics").page, HTTP_METRICS);
-    struct http_url url = parse("/tiles/imagery.json");
-    ASSERT_EQ(url.page, HTTP_TILEJSON);
+    struct tile_url url = parse("/tiles/imagery.json");
+    ASSERT_EQ(url.page, TILE_PAGE_JSON);
     ASSERT_STR(url.type, "imagery");
 }
 
@@ -69,7 +68,7 @@ TEST(numbers_that_no_tile_has_are_bad)
                                         "/tiles/imagery/0123012301230123012301230",
                                         "/tiles/imagery/1/0/0.abcdefghijklmnopq"};
     for (size_t i = 0; i < ARRAY_LEN(paths); i++)
-        if (parse(paths[i]).page != HTTP_BAD)
+        if (parse(paths[i]).page != TILE_PAGE_BAD)
             test_fail(__FILE__, __LINE__, "%s is page %d", paths[i], parse(paths[i]).page);
 }
 
@@ -93,6 +92,6 @@ TEST(other_paths_are_no_pages)
                                         "/tiles/im%61gery/0",
                                         "tiles/imagery/0"};
     for (size_t i = 0; i < ARRAY_LEN(paths); i++)
-        if (parse(paths[i]).page != HTTP_NONE)
+        if (parse(paths[i]).page != TILE_PAGE_NONE)
             test_fail(__FILE__, __LINE__, "%s is page %d", paths[i], parse(paths[i]).page);
 }
