@@ -19,7 +19,6 @@ import storm
 from conftest import Server
 from iofault import Faults
 from mariadb import MariaDB
-from waiting import wait_until as until
 from waiting import wait_until
 
 LONG = bool(os.environ.get("TERRACE_LONG"))
@@ -136,6 +135,7 @@ class World:
                         file.seek(self.random.randint(synced, max(synced, path.stat().st_size - 1)))
                         if file.tell() < path.stat().st_size:
                             file.write(b"\0")
+        self.faults.clear()
         self.start()
 
     def event_fault(self):
@@ -231,7 +231,7 @@ class World:
             if not self.storm.progress(writer, max(1, end - time.monotonic())):
                 pytest.fail(f"{writer.kind.name} is not served any more; ended: {self.server.process.poll()}, "
                             f"armed {self.faults_before}\n{self.where()}")
-        until(lambda: self.client().info("tiers")["engine_state"] == "ok", RECOVERY_SECONDS)  # it is opened every 5 s
+        wait_until(lambda: self.client().info("tiers")["engine_state"] == "ok", RECOVERY_SECONDS)  # it is tried every 5 s
         assert not self.storm.failures, self.storm.failures
 
     # ---- after it ----
