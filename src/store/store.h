@@ -58,6 +58,9 @@ void store_undo_saved(struct store *store);
 
 uint64_t store_lsn(const struct store *store);         /* of the open commit */
 uint64_t store_last_lsn(const struct store *store);    /* last one given */
+/* The least LSN that a store which starts at this time gives. They stay below 2^62, whatever a
+ * clock says: versions of landed rows are signed, and a store that had used them up is lost. */
+uint64_t store_lsn_of_ms(uint64_t unix_ms);
 uint64_t store_commit_lsn(const struct store *store);  /* of the last commit that was not undone */
 uint64_t store_durable_lsn(const struct store *store); /* survives a power cut */
 uint32_t store_incarnation(const struct store *store);

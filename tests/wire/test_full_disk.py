@@ -178,6 +178,21 @@ def test_a_full_disk_under_a_running_server_gets_its_room_back_by_deletes(disk, 
     assert lost(client, more | acked - gone) == []
 
 
+@long
+def test_deletes_make_room_though_another_program_took_what_was_given_at_a_kill(disk, start):
+    server, acked = full_and_started(disk, start)
+    client = server.client(socket_timeout=60)
+    gone = {number for number in acked if number % 10}
+    delete(client, gone)
+    server.kill()  # what it had given of its reserve is free now
+    fill_rest(disk)
+    client = start(*OPTIONS, name="disk/data").client(socket_timeout=60)
+    delete(client, {number for number in acked - gone if number % 20})
+    gone |= {number for number in acked if number % 20}
+    more = put_all(client, 10**6, 20_000)
+    assert lost(client, more | acked - gone) == []
+
+
 def test_a_full_disk_is_started_on_again_and_again(disk, start):
     server = start(*OPTIONS, name="disk/data")
     acked = fill(server.client(socket_timeout=100))

@@ -348,6 +348,13 @@ def test_a_write_does_not_bury_the_only_copy(landing, sqlite_sink, tmp_path):
     assert landed("HGET", KEY, "silver") == b"7" and landed("HGET", KEY, "gold") == b"5"
 
 
+def test_evict_asks_whether_the_database_is_the_one_that_has_the_row(landing, sink, tmp_path):
+    """One that was dropped and made again answers by the connection of the old one."""
+    landed = lone_copy(landing, sink, tmp_path, go=be_another)
+    assert "only copy" in landed.error("LAND.EVICT", KEY)
+    assert landed("HGET", KEY, "silver") == b"7"
+
+
 def test_evict_asks_whether_the_database_is_there(landing, sink, tmp_path):
     landed = lone_copy(landing, sink, tmp_path)
     assert "only copy" in landed.error("LAND.EVICT", KEY)

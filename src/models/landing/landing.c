@@ -19,7 +19,7 @@ enum { PAIR_BYTES_MAX = 1024 };
 uint64_t landing__future_lsn(const struct landing *landing)
 {
     enum { DAY_MS = 24 * 3600 * 1000 };
-    uint64_t day_ahead = (clock_unix_ms(landing->options.clock) + DAY_MS) << 20;
+    uint64_t day_ahead = store_lsn_of_ms(clock_unix_ms(landing->options.clock) + DAY_MS);
     uint64_t last = store_last_lsn(landing->kv->store);
     return last > day_ahead ? last : day_ahead;
 }

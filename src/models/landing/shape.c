@@ -227,10 +227,18 @@ enum rc shape__end(struct shape_db *db, enum rc rc, const struct err *err)
     return rc;
 }
 
+/* A database that was dropped and made again answers by the connection of the old one: it is asked
+ * who it is. */
 enum rc shape_ping(struct shape_db *db, struct err *err)
 {
+    char ours[IDENTITY_DIGITS + 1] = "";
     shape__begin(db);
-    return shape__end(db, sink_ping(db->sink, err), err);
+    enum rc rc = sink_ping(db->sink, err);
+    if (db->identity)
+        identity_get(db->identity, ours);
+    if (rc == RC_OK && ours[0])
+        rc = shape__greet(db, err);
+    return shape__end(db, rc, err);
 }
 
 /* ---- landing ---- */

@@ -516,7 +516,7 @@ static enum rc journal_start(struct store *store, const struct sys_mark *mark, s
     }
     store->last_lsn = start.last_lsn > mark->lsn ? start.last_lsn : mark->lsn;
     store->commit_lsn = store->written_lsn = store->last_lsn;
-    uint64_t now = clock_unix_ms(store->clock) << 20;
+    uint64_t now = store_lsn_of_ms(clock_unix_ms(store->clock));
     if (now > store->last_lsn + 1)
         store->last_lsn = now - 1;
 

@@ -267,6 +267,12 @@ uint64_t store_lsn(const struct store *store)
     return store->last_lsn + 1;
 }
 
+uint64_t store_lsn_of_ms(uint64_t unix_ms)
+{
+    const uint64_t ms_max = UINT64_C(1) << 42; /* in the year 2109 */
+    return (unix_ms < ms_max ? unix_ms : 0) << 20;
+}
+
 uint64_t store_last_lsn(const struct store *store)
 {
     return store->last_lsn;

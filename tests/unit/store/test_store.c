@@ -386,6 +386,32 @@ TEST(a_written_turn_survives_the_end_of_the_process)
     fix_done(&fix);
 }
 
+/* A clock that was set wrong once must neither use them up nor make them go back. */
+TEST(lsns_only_grow_and_stay_small_whatever_the_clock_says)
+{
+    const uint64_t ms[] = {UINT64_C(1700000000000),
+                           UINT64_C(4102444800000) /* 2100 */,
+                           UINT64_C(1700000000000),
+                           UINT64_C(17000000000000),
+                           UINT64_MAX,
+                           0};
+    struct fix fix;
+    uint64_t last = 0;
+    fix_init(&fix);
+    for (size_t i = 0; i < ARRAY_LEN(ms); i++) {
+        atomic_store(&fix.clock.unix_ms, ms[i]);
+        ASSERT_OK(store_close(fix.store, &fix.err), &fix.err);
+        fix_open(&fix);
+        store_begin(fix.store, 0);
+        ASSERT_RC(store_put(fix.store, meta(&fix, "k"), BYTES(""), BYTES("v"), &fix.err), RC_OK);
+        fix_write(&fix);
+        ASSERT_TRUE(store_last_lsn(fix.store) > last);
+        last = store_last_lsn(fix.store);
+        ASSERT_TRUE(last < UINT64_C(1) << 62);
+    }
+    fix_done(&fix);
+}
+
 TEST(a_walk_over_cold_rows_meets_all_of_them_in_both_directions)
 {
     struct fix fix;
