@@ -56,8 +56,8 @@ void store_undo(struct store *store);
 void store_save(struct store *store);
 void store_undo_saved(struct store *store);
 
-uint64_t store_lsn(const struct store *store);         /* of the open commit */
-uint64_t store_last_lsn(const struct store *store);    /* last one given */
+uint64_t store_lsn(const struct store *store);      /* of the open commit */
+uint64_t store_last_lsn(const struct store *store); /* last one given */
 /* The least LSN that a store which starts at this time gives. They stay below 2^62, whatever a
  * clock says: versions of landed rows are signed, and a store that had used them up is lost. */
 uint64_t store_lsn_of_ms(uint64_t unix_ms);
