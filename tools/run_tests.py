@@ -33,6 +33,9 @@ CHECKS_OF_BUILDS = {"check_tidy"}
 CHECK_SKIPPED = 77
 # Of tests/wire, what shall meet a real disk.
 ABOUT_DISKS = re.compile("crash|disk|durability|faults|journal|kill|life|old_directories|persist|room|storm|tools|wal")
+# They begin first, so that none is left alone at the end.
+LONG = ("model_store", "fault_nth", "fault_kill", "contract_engine_model", "wire_storm", "wire_engine_faults", "wire_full_disk",
+        "wire_make", "wire_room", "wire_long_replies", "wire_build", "wire_tile_range", "wire_tile_model", "wire_fs_long")
 MEMORY = pathlib.Path("/dev/shm")
 MEMORY_BYTES_MIN = 8 << 30  # that is available: files of tests and their servers share it
 # A job in the background has SIGINT ignored, and gives that on. A test begins with signals as they are
@@ -143,7 +146,7 @@ def report(name, code, text, seconds, counts):
 
 
 def programs_of(build):
-    """(name, command, who counts); the long ones of tests/wire first, so that none is left alone at the end."""
+    """(name, command, who counts)."""
     files = sorted((ROOT / "tests" / "wire").glob("test_*.py"), key=lambda file: -file.stat().st_size)
     for file in files:
         yield "wire_" + file.stem.removeprefix("test_"), [*PYTEST, str(file)], counts_of_pytest
@@ -168,6 +171,7 @@ def main():
     passed = failed = skipped = 0
     programs = [program for program in programs_of(build)
                 if not args.parts or any(part in program[0] for part in args.parts)]
+    programs.sort(key=lambda program: program[0] not in LONG)
     if not programs:
         print(f'run_tests.py: no test program has "{" ".join(args.parts)}" in its name', file=sys.stderr)
         return 2

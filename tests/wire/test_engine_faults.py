@@ -14,6 +14,7 @@ from waiting import wait_until as until
 from iofault import Faults
 
 ROWS = 40000
+STEP = 5  # SETs that are sent at once
 LATE = 20  # writes into the engine's tables before the one that fails: it is a compaction's
 
 
@@ -34,12 +35,15 @@ def value(number):
 def fill(client, numbers, after_error=lambda: None, stop=lambda: False):
     """SETs; returns the numbers that were acknowledged and the errors. Nothing waits longer than the client does."""
     acked, errors = [], []
-    for number in numbers:
-        try:
-            client.set(f"k{number}", value(number))
-            acked.append(number)
-        except redis.ResponseError as error:
-            errors.append(str(error))
+    for first in range(0, len(numbers), STEP):
+        pipe = client.pipeline(transaction=False)
+        for number in numbers[first:first + STEP]:
+            pipe.set(f"k{number}", value(number))
+        replies = pipe.execute(raise_on_error=False)
+        refused = [str(reply) for reply in replies if isinstance(reply, redis.ResponseError)]
+        acked += [number for number, reply in zip(numbers[first:], replies) if reply is True]
+        errors += refused
+        if refused:
             after_error()
         if stop():
             break
@@ -51,7 +55,12 @@ def flushes_again(client):
 
 
 def lost(client, numbers):
-    return [number for number in numbers if client.get(f"k{number}") != value(number)]
+    found = []
+    for first in range(0, len(numbers), 100):
+        some = numbers[first:first + 100]
+        got = client.mget([f"k{number}" for number in some])
+        found += [number for number, data in zip(some, got) if data != value(number)]
+    return found
 
 
 def engine(client):
