@@ -9,7 +9,7 @@
  *   8       4     the errno to fail with; 0: the call waits until the rule is off, and goes on
  *   12      4     how many matching calls pass before the first one fails
  *   16      4     how many calls fail then; -1: all of them
- *   20      4     unused
+ *   20      4     how many bytes a write has to have, so that it matches
  *   24      8     how many have failed, or waited
  *   32      224   what the path of the file has to contain, ended by a NUL
  * Behind the rules stand SYNCED pairs of u64, an inode number and how many bytes of that file were
@@ -48,7 +48,7 @@ struct rule {
     int32_t error;
     int32_t skip;
     int32_t times;
-    uint32_t unused;
+    uint32_t bytes_min;
     uint64_t failed;
     char path[PATH_LEN];
 };
@@ -78,26 +78,33 @@ __attribute__((constructor)) static void rules_map(void)
         control = map;
 }
 
+/* One of those that are left, if there are any. */
+static bool take_one(int32_t *left)
+{
+    int32_t now = __atomic_load_n(left, __ATOMIC_ACQUIRE);
+    while (now > 0)
+        if (__atomic_compare_exchange_n(left, &now, now - 1, false, __ATOMIC_ACQ_REL,
+                                        __ATOMIC_ACQUIRE))
+            return true;
+    return false;
+}
+
 static bool rule_fires(struct rule *rule)
 {
-    if (__atomic_fetch_sub(&rule->skip, 1, __ATOMIC_ACQ_REL) > 0)
+    if (take_one(&rule->skip) || (rule->times >= 0 && !take_one(&rule->times)))
         return false;
-    __atomic_store_n(&rule->skip, 0, __ATOMIC_RELEASE);
-    if (rule->times >= 0 && __atomic_fetch_sub(&rule->times, 1, __ATOMIC_ACQ_REL) <= 0) {
-        __atomic_store_n(&rule->times, 0, __ATOMIC_RELEASE);
-        return false;
-    }
     __atomic_fetch_add(&rule->failed, 1, __ATOMIC_ACQ_REL);
     return true;
 }
 
-/* Whether a call on this path has to fail; errno is set then. */
-static bool path_fails(enum call call, const char *path)
+/* Whether a call on this path has to fail; errno is set then. bytes: of a write. */
+static bool path_fails(enum call call, const char *path, size_t bytes)
 {
     for (int i = 0; i < RULES; i++) {
         struct rule *rule = &control->rule[i];
         if (!__atomic_load_n(&rule->armed, __ATOMIC_ACQUIRE) || !(rule->calls & call) ||
-            !strstr(path, rule->path) || !rule_fires(rule))
+            (call == CALL_WRITE && bytes < rule->bytes_min) || !strstr(path, rule->path) ||
+            !rule_fires(rule))
             continue;
         if (rule->error == 0) {
             while (__atomic_load_n(&rule->armed, __ATOMIC_ACQUIRE))
@@ -122,7 +129,7 @@ static bool some_rule(enum call call)
     return false;
 }
 
-static bool fd_fails(enum call call, int fd)
+static bool fd_fails(enum call call, int fd, size_t bytes)
 {
     if (!some_rule(call))
         return false;
@@ -134,36 +141,46 @@ static bool fd_fails(enum call call, int fd)
     if (len <= 0)
         return false;
     path[len] = 0;
-    return path_fails(call, path);
+    return path_fails(call, path, bytes);
 }
 
 /* The function of this name in the next library, the C library's. */
 #define NEXT(name) ((__typeof__(name) *)dlsym(RTLD_NEXT, #name))
 
+static size_t iov_bytes(const struct iovec *iov, int count)
+{
+    size_t bytes = 0;
+    for (int i = 0; i < count; i++)
+        bytes += iov[i].iov_len;
+    return bytes;
+}
+
 /* A wrapper of a call whose first argument is a descriptor. */
-#define WRAP_FD(result, name, call, params, args)                        \
+#define WRAP_FD(result, name, call, params, args) WRAP_BYTES(result, name, call, 0, params, args)
+#define WRAP_BYTES(result, name, call, bytes, params, args)              \
     result name params;                                                  \
     result name params                                                   \
     {                                                                    \
         static __typeof__(name) *next; /* every thread finds the same */ \
         if (!next)                                                       \
             next = NEXT(name);                                           \
-        return fd_fails(call, fd) ? -1 : next args;                      \
+        return fd_fails(call, fd, bytes) ? -1 : next args;               \
     }
 
 WRAP_FD(ssize_t, read, CALL_READ, (int fd, void *buf, size_t len), (fd, buf, len))
 WRAP_FD(ssize_t, pread, CALL_READ, (int fd, void *buf, size_t len, off_t at), (fd, buf, len, at))
 WRAP_FD(ssize_t, pread64, CALL_READ, (int fd, void *buf, size_t len, off_t at), (fd, buf, len, at))
-WRAP_FD(ssize_t, write, CALL_WRITE, (int fd, const void *buf, size_t len), (fd, buf, len))
-WRAP_FD(ssize_t, writev, CALL_WRITE, (int fd, const struct iovec *iov, int count), (fd, iov, count))
-WRAP_FD(ssize_t, pwrite, CALL_WRITE, (int fd, const void *buf, size_t len, off_t at),
-        (fd, buf, len, at))
-WRAP_FD(ssize_t, pwrite64, CALL_WRITE, (int fd, const void *buf, size_t len, off_t at),
-        (fd, buf, len, at))
-WRAP_FD(ssize_t, pwritev, CALL_WRITE, (int fd, const struct iovec *iov, int count, off_t at),
-        (fd, iov, count, at))
-WRAP_FD(ssize_t, pwritev64, CALL_WRITE, (int fd, const struct iovec *iov, int count, off_t at),
-        (fd, iov, count, at))
+WRAP_BYTES(ssize_t, write, CALL_WRITE, len, (int fd, const void *buf, size_t len), (fd, buf, len))
+WRAP_BYTES(ssize_t, writev, CALL_WRITE, iov_bytes(iov, count),
+           (int fd, const struct iovec *iov, int count), (fd, iov, count))
+WRAP_BYTES(ssize_t, pwrite, CALL_WRITE, len, (int fd, const void *buf, size_t len, off_t at),
+           (fd, buf, len, at))
+WRAP_BYTES(ssize_t, pwrite64, CALL_WRITE, len, (int fd, const void *buf, size_t len, off_t at),
+           (fd, buf, len, at))
+WRAP_BYTES(ssize_t, pwritev, CALL_WRITE, iov_bytes(iov, count),
+           (int fd, const struct iovec *iov, int count, off_t at), (fd, iov, count, at))
+WRAP_BYTES(ssize_t, pwritev64, CALL_WRITE, iov_bytes(iov, count),
+           (int fd, const struct iovec *iov, int count, off_t at), (fd, iov, count, at))
 
 /* Inode numbers of removed files are used again: the newest sync is the truth. */
 static void synced_set(uint64_t inode, uint64_t bytes)
@@ -185,7 +202,7 @@ static void synced_set(uint64_t inode, uint64_t bytes)
     {                                                                                 \
         struct stat before;                                                           \
         bool is_file = control && fstat(fd, &before) == 0 && S_ISREG(before.st_mode); \
-        int result = fd_fails(CALL_SYNC, fd) ? -1 : NEXT(name)(fd);                   \
+        int result = fd_fails(CALL_SYNC, fd, 0) ? -1 : NEXT(name)(fd);                \
         if (result == 0 && is_file)                                                   \
             synced_set(before.st_ino, (uint64_t)before.st_size);                      \
         return result;                                                                \
@@ -202,7 +219,8 @@ WRAP_FD(int, fallocate64, CALL_SIZE, (int fd, int mode, off_t at, off_t len), (f
 
 int rename(const char *from, const char *to)
 {
-    if (some_rule(CALL_RENAME) && (path_fails(CALL_RENAME, from) || path_fails(CALL_RENAME, to)))
+    if (some_rule(CALL_RENAME) &&
+        (path_fails(CALL_RENAME, from, 0) || path_fails(CALL_RENAME, to, 0)))
         return -1;
     return NEXT(rename)(from, to);
 }
@@ -212,16 +230,16 @@ static mode_t mode_of(int flags, va_list args)
     return flags & (O_CREAT | __O_TMPFILE) ? va_arg(args, mode_t) : 0;
 }
 
-#define WRAP_OPEN(name)                                          \
-    int name(const char *path, int flags, ...)                   \
-    {                                                            \
-        va_list args;                                            \
-        va_start(args, flags);                                   \
-        mode_t mode = mode_of(flags, args);                      \
-        va_end(args);                                            \
-        if (some_rule(CALL_OPEN) && path_fails(CALL_OPEN, path)) \
-            return -1;                                           \
-        return NEXT(name)(path, flags, mode);                    \
+#define WRAP_OPEN(name)                                             \
+    int name(const char *path, int flags, ...)                      \
+    {                                                               \
+        va_list args;                                               \
+        va_start(args, flags);                                      \
+        mode_t mode = mode_of(flags, args);                         \
+        va_end(args);                                               \
+        if (some_rule(CALL_OPEN) && path_fails(CALL_OPEN, path, 0)) \
+            return -1;                                              \
+        return NEXT(name)(path, flags, mode);                       \
     }
 
 WRAP_OPEN(open)
@@ -233,7 +251,7 @@ int openat(int dir, const char *path, int flags, ...)
     va_start(args, flags);
     mode_t mode = mode_of(flags, args);
     va_end(args);
-    if (some_rule(CALL_OPEN) && path_fails(CALL_OPEN, path))
+    if (some_rule(CALL_OPEN) && path_fails(CALL_OPEN, path, 0))
         return -1;
     return NEXT(openat)(dir, path, flags, mode);
 }

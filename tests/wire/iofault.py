@@ -47,11 +47,12 @@ class Faults:
         libraries = [sanitizer_library(), str(LIBRARY)]
         return ("env", "LD_PRELOAD=" + " ".join(filter(None, libraries)), f"TERRACE_IOFAULT={self.path}")
 
-    def arm(self, path, calls=("write", "sync"), error=errno.EIO, skip=0, times=EVERY):
-        """Calls on files whose path contains `path` fail, `times` of them, after `skip` that pass."""
+    def arm(self, path, calls=("write", "sync"), error=errno.EIO, skip=0, times=EVERY, bytes_min=0):
+        """Calls on files whose path contains `path` fail, `times` of them, after `skip` that pass. A write counts from
+        `bytes_min` bytes on."""
         at = next(at for at in range(0, RULES * RULE_BYTES, RULE_BYTES) if not self._armed(at))
         bits = sum(CALLS[call] for call in calls)
-        rule = LAYOUT.pack(0, bits, error, skip, times, 0, 0, os.fsencode(str(path)))
+        rule = LAYOUT.pack(0, bits, error, skip, times, bytes_min, 0, os.fsencode(str(path)))
         self.map[at + 4:at + RULE_BYTES] = rule[4:]
         self.map[at:at + 4] = struct.pack("=I", 1)  # last: the server may look at any time
         return at
