@@ -7,7 +7,8 @@ models=$(sed -n 's/^MODEL(\(.*\))$/\1/p' src/server/models.def)
 for without in $models; do
     left=$(echo "$models" | grep -vx "$without" | paste -sd';')
     echo "without $without"
-    cmake -S . -B build-without -G Ninja "-DTERRACE_MODELS=$left" >/dev/null
+    cmake -S . -B build-without -G Ninja -DCMAKE_BUILD_TYPE=Debug -DTERRACE_FAULTS=ON \
+        "-DTERRACE_MODELS=$left" >/dev/null
     cmake --build build-without -j "$1" --target terraced
     if nm build-without/terraced | grep -q " ${without}_model$"; then
         echo "terraced has $without still" >&2
