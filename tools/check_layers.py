@@ -21,7 +21,8 @@ ALLOWED = {
     "types": {"base", "store", "types"},
     "command": BELOW_MODELS,
     **{name: BELOW_MODELS | {name} for name in MODELS},
-    "server": BELOW_MODELS | {"server"},
+    "script": BELOW_MODELS | {"script"},
+    "server": BELOW_MODELS | {"script", "server"},
     "cli": {"base", "store", "cli"},
 }
 ALLOWED_FILES = {

@@ -56,6 +56,7 @@ need_build() {
     need librocksdb-dev has_library rocksdb rocksdb/c.h
     need libjemalloc-dev has_library jemalloc jemalloc/jemalloc.h
     need libxxhash-dev has_library libxxhash xxhash.h
+    need liblua5.1-0-dev has_library lua5.1 lua5.1/lua.h
     need libssl-dev has_library libcrypto openssl/evp.h
     need libjansson-dev has_library jansson jansson.h
     need libmicrohttpd-dev has_library libmicrohttpd microhttpd.h

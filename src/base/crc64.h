@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/* crc64.h - the CRC-64 that Redis puts behind its dumps: Jones's polynomial, reflected, no inversion.
+/* crc64.h - the CRC-64 that Redis puts behind its dumps: Jones's polynomial, reflected.
  *
  * Threads: any. */
 #pragma once

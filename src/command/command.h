@@ -54,6 +54,7 @@ enum cmd_flags {
     CMD_RUN = 1 << 24,      /* changes one key, argument 1, by key.h alone: types/held.h */
     CMD_EXEC = 1 << 25,     /* runs what MULTI has queued: server__call_flags() */
     CMD_PUBLISH = 1 << 26,  /* its message leaves with the commit */
+    CMD_SCRIPT = 1 << 27,   /* runs a script, which may do anything: server__call_flags() */
     CMD_AHEAD = CMD_ROW2 | CMD_ZROW2 | CMD_ZROW3 | CMD_ZFIRST | CMD_ZLAST,
 };
 
@@ -130,6 +131,7 @@ struct cmd_ctx {
     bool in_exec;                /* it is one of a MULTI's */
     bool late;                   /* CMD_OUTSIDE in an EXEC: the others have run */
     uint64_t message_seq;        /* late: the last message that was collected before its place */
+    bool failed;                 /* set by a handler: its reply is an error, what it did stays */
     bool guards;                 /* set by a handler: its error is that of the whole EXEC */
 };
 

@@ -331,7 +331,8 @@ static RARE void call_park(struct server *server, const struct call *call, enum 
 
 static void turn_note(struct server *server, const struct call *call, uint64_t start)
 {
-    if (!call->cmd || !(call->cmd->flags & (CMD_READ | CMD_WRITE | CMD_EXEC | CMD_PUBLISH)))
+    if (!call->cmd ||
+        !(call->cmd->flags & (CMD_READ | CMD_WRITE | CMD_EXEC | CMD_PUBLISH | CMD_SCRIPT)))
         return;
     server->turn_call[server->turn_call_count++] = (struct turn_call){
         .conn = call->conn, .start = start, .end = server__conn_out_end(call->conn)};
@@ -396,6 +397,29 @@ static RARE void reply_over(struct conn *conn, size_t from)
     size_t bytes = conn->out.over ? conn->out.buf.bytes_max : conn->out.buf.len;
     server__conn_out_end_over(conn, bytes - conn->out_sent);
     resp_out_cut(&conn->out, from);
+}
+
+void server__batch_give_back(struct server *server, const struct conn *of_script)
+{
+    size_t kept = server->call_next + 1;
+    for (size_t i = kept; i < server->call_count; i++) {
+        struct call *call = &server->call[i];
+        struct conn *conn = call->conn;
+        /* An inline command has been changed where it stands. */
+        bool stays = conn == of_script || conn->is_kept || conn->in.ptr[call->in_start] != '*';
+        conn->is_kept = stays;
+        if (stays) {
+            server->call[kept++] = *call;
+        } else if (conn->batch_calls > 0) { /* the first of them: the others are behind it */
+            conn->batch_calls = 0;
+            parser_return(conn, call->in_start);
+            server__conn_queue(conn);
+        }
+    }
+    for (size_t i = server->call_next + 1; i < kept; i++)
+        server->call[i].conn->is_kept = false;
+    if (kept < server->call_count)
+        server->call_count = kept;
 }
 
 /* The reply is written, or the call waits (RC_COLD, RC_WAIT) as if it had not run. */

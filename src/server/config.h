@@ -74,7 +74,9 @@ struct config {
     uint32_t tcp_backlog;
     uint32_t tcp_keepalive_s; /* 0: off */
     bool busy_poll;
-    uint16_t http_port; /* 0: off */
+    uint32_t busy_reply_threshold_ms;
+    size_t lua_memory_bytes; /* of each interpreter */
+    uint16_t http_port;      /* 0: off */
     char *http_bind;
     uint32_t http_max_age_s;
 

@@ -6,6 +6,8 @@
 #include "server/server_int.h"
 #include "store/turns.h"
 
+#include "server/scripts.h"
+
 #include "base/banned.h"
 
 void server__option_changed(void *arg, const struct option *row)
@@ -29,6 +31,13 @@ void config__hot_memory_changed(void *arg, const void *config)
     struct server *server = arg;
     store_hot_memory_set(server->store, ((const struct config *)config)->hot_memory_bytes);
     server->clients_bytes_max = config_clients_bytes(config);
+}
+
+void config__lua_memory_changed(void *arg, const void *config)
+{
+    const struct server *server = arg;
+    (void)config;
+    scripts_memory_set(server->scripts);
 }
 
 void config__clients_memory_changed(void *arg, const void *config)

@@ -9,6 +9,7 @@
 
 void config__durability_changed(void *server, const void *config);
 void config__hot_memory_changed(void *server, const void *config);
+void config__lua_memory_changed(void *server, const void *config);
 void config__clients_memory_changed(void *server, const void *config);
 void config__maxclients_changed(void *server, const void *config);
 enum rc config__maxclients_possible(const void *config, struct err *err) NODISCARD;

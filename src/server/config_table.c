@@ -92,6 +92,16 @@ static const struct option rows_first[] = {
      MB, RESP_BULK_BYTES_MAX, .help = "the largest argument of a command",
      .changed = config__bulk_changed},
 
+    {"busy-reply-threshold", "lua-time-limit", "Scripts", &option_int, LIVE,
+     FIELD(busy_reply_threshold_ms), "5000", 0, INT32_MAX,
+     .help = "milliseconds after which a script that still runs makes others hear BUSY, and can be "
+             "killed; 0: never"},
+    {"lua-memory", NULL, "Scripts", &option_size, LIVE, FIELD(lua_memory_bytes), "256mb", 8 * MB,
+     TB,
+     .help = "memory of the interpreter of scripts, and as much for that of functions: texts, "
+             "values, everything",
+     .changed = config__lua_memory_changed},
+
     {"dir", NULL, "Data", &option_text, LIVE_NO, FIELD(dir), "./data", 1, CONFIG_VALUE_BYTES_MAX,
      .help = "where the data is; made if it is missing"},
     {"hot-memory", "maxmemory", "Data", &option_size, LIVE, FIELD(hot_memory_bytes), "1gb", MB,

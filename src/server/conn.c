@@ -403,7 +403,7 @@ void server__conn_out_sent(struct conn *conn, size_t bytes)
     conn->server->stats.send_count++;
 }
 
-static void conn_send(struct conn *conn)
+void server__conn_send(struct conn *conn)
 {
     size_t left = conn->source.fd < 0 ? 0 : OUT_SEND_BYTES_MAX;
     while (!conn->broken && out_free(conn) > 0 && left > 0) {
@@ -577,7 +577,7 @@ static void conn_update(struct conn *conn)
 {
     conn->broken = conn->broken || conn->out.failed;
     conn->out_peak = conn->out_peak > out_waiting(conn) ? conn->out_peak : out_waiting(conn);
-    conn_send(conn);
+    server__conn_send(conn);
     if (out_waiting(conn) > 0 && server__conn_out_over(conn))
         server__conn_out_end_over(conn, out_waiting(conn));
     if (conn->throttled && out_waiting(conn) < CONN_OUT_WAITING_BYTES) {
@@ -599,6 +599,12 @@ static void conn_update(struct conn *conn)
 static void conn_ready(struct loop_source *source, unsigned events)
 {
     struct conn *conn = source->arg;
+    if (UNLIKELY(conn->server->is_script_busy)) { /* a turn is open: nothing is settled */
+        if (events & LOOP_READ && server__busy_reads(conn) && conn_reads(conn))
+            conn_read(conn);
+        server__conn_touch(conn);
+        return;
+    }
     if (events & LOOP_READ && conn_reads(conn)) {
         conn_read(conn);
         if (server__clients_over(conn->server))

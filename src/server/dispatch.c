@@ -69,6 +69,8 @@ static enum rc command_check(struct cmd_ctx *ctx)
 unsigned server__call_flags(const struct conn *conn, const struct cmd *cmd)
 {
     const unsigned own = CMD_READ | CMD_WRITE | CMD_DELETES;
+    if (UNLIKELY(cmd->flags & CMD_SCRIPT))
+        return cmd->flags | (conn->script.flags & own);
     return cmd->flags & CMD_EXEC ? (cmd->flags & ~own) | (conn->multi.flags & own) : cmd->flags;
 }
 
@@ -76,6 +78,8 @@ static RARE bool is_paused(const struct server *server, const struct cmd_ctx *ct
 {
     if (server->pause_end_ms <= ctx->run->now_ms || ctx->cmd->flags & CMD_NOPAUSE)
         return false;
+    if (server->pause_writes_only && ctx->cmd->flags & CMD_SCRIPT)
+        return server__script_writes(ctx->server, ctx->cmd, ctx->argv, ctx->argc);
     return !server->pause_writes_only ||
            server__call_flags(ctx->conn, ctx->cmd) & (CMD_WRITE | CMD_PUBSUB);
 }
@@ -103,7 +107,8 @@ static RARE enum rc command_refuse(struct cmd_ctx *ctx, enum rc rc)
 /* As Redis does: after it has run, and once. One that blocks was shown when it began to. */
 static RARE void monitor_note(struct cmd_ctx *ctx, bool was_blocked, enum rc rc)
 {
-    if (rc != RC_COLD && rc != RC_WAIT && !was_blocked && !(ctx->cmd->flags & CMD_ADMIN))
+    if (rc != RC_COLD && rc != RC_WAIT && !was_blocked &&
+        !(ctx->cmd->flags & (CMD_ADMIN | CMD_SCRIPT))) /* that has shown itself, and its calls */
         monitor_feed(ctx->server, ctx->conn, ctx->argv, ctx->argc);
 }
 

@@ -15,6 +15,45 @@ enum rc server__execute(struct cmd_ctx *ctx)
     return rc;
 }
 
+/* A reply that was too long stays it: the run goes to its end, and then the client is closed. */
+static void reply_cut(struct resp_out *reply, size_t len)
+{
+    if (!reply->failed)
+        resp_out_cut(reply, len);
+}
+
+enum rc server__nested(const struct cmd_ctx *ctx, struct nested *nested)
+{
+    struct server *server = ctx->server;
+    size_t from = nested->reply->buf.len, effects = server->effects.buf.len;
+    struct run part = run_with(ctx->run, ctx->conn->ns, 0); /* SELECT may have been before it */
+    struct cmd_ctx sub = *ctx;
+    sub.run = &part;
+    sub.cmd = nested->cmd;
+    sub.argv = nested->argv;
+    sub.argc = nested->argc;
+    sub.reply = nested->reply;
+    sub.in_exec = true;
+    sub.late = nested->late;
+    sub.message_seq = nested->message_seq;
+    sub.failed = sub.guards = false;
+    ctx->err->text[0] = 0;
+    uint64_t start_ns = clock_steps_ns(&server->steps);
+    store_save(ctx->run->kv->store);
+    enum rc rc = server__cmd_run(&sub);
+    if (rc != RC_OK && (!server__is_own_fault(rc) || (sub.guards && !sub.late)))
+        return rc;
+    nested->usec = (clock_steps_ns(&server->steps) - start_ns) / 1000;
+    nested->rc = rc == RC_OK && sub.failed ? RC_REPLY : rc;
+    if (rc != RC_OK) { /* it has done nothing, and the others go on */
+        store_undo_saved(ctx->run->kv->store);
+        buf_cut(&server->effects.buf, effects);
+        reply_cut(nested->reply, from);
+        server__error_add(nested->reply, rc, ctx->err);
+    }
+    return RC_OK;
+}
+
 void server__call_stats(struct server *server, const struct cmd *cmd, bool more, uint64_t usec,
                         enum rc rc)
 {
@@ -31,7 +70,7 @@ void server__call_note(const struct cmd_ctx *ctx, uint64_t usec, enum rc rc)
     bool is_counted = ctx->request && server__request(ctx)->counted;
     if (!ctx->cmd) /* it was refused, or queued */
         return;
-    server__call_stats(server, ctx->cmd, is_counted, usec, rc);
+    server__call_stats(server, ctx->cmd, is_counted, usec, ctx->failed ? RC_REPLY : rc);
     if (UNLIKELY((int64_t)usec >= server->config->slowlog_log_slower_than_us) &&
         !(ctx->cmd->flags & CMD_EXEC)) /* its commands are noted one by one */
         slowlog_note(server, ctx->conn, ctx->argv, ctx->argc, usec);

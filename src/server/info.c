@@ -9,7 +9,7 @@
 #include <unistd.h>
 
 #include "base/mem.h"
-#include "server/server_int.h"
+#include "server/scripts.h"
 #include "store/turns.h"
 
 #include "base/banned.h"
@@ -131,26 +131,28 @@ static void add_clients(struct info *info)
 
 static void add_memory_scripts(struct info *info)
 {
-    static const char *const none[] = {"used_memory_lua",
-                                       "used_memory_vm_eval",
-                                       "used_memory_scripts_eval",
-                                       "number_of_cached_scripts",
-                                       "number_of_functions",
+    static const char *const none[] = {"number_of_functions",
                                        "number_of_libraries",
                                        "used_memory_vm_functions",
-                                       "used_memory_vm_total",
                                        "used_memory_functions",
-                                       "used_memory_scripts",
                                        "mem_cluster_links",
                                        "mem_replication_backlog",
                                        "mem_clients_slaves",
                                        "active_defrag_running",
                                        "mem_total_replication_buffers",
                                        NULL};
+    const struct scripts *scripts = info->server->scripts;
+    uint64_t vm = script_vm_bytes(scripts->eval), text = scripts->text_bytes;
+    add(info, "used_memory_lua", vm);
+    add_human(info, "used_memory_lua_human", vm);
+    add(info, "used_memory_vm_eval", vm);
+    add(info, "used_memory_vm_total", vm);
+    add_human(info, "used_memory_vm_total_human", vm);
+    add(info, "used_memory_scripts_eval", text);
+    add(info, "used_memory_scripts", text);
+    add_human(info, "used_memory_scripts_human", text);
+    add(info, "number_of_cached_scripts", scripts->by_sha.entry_count);
     add_zeros(info, none);
-    add_human(info, "used_memory_lua_human", 0);
-    add_human(info, "used_memory_vm_total_human", 0);
-    add_human(info, "used_memory_scripts_human", 0);
 }
 
 /* Ratios are of the process: the engine and its caches are in it, used_memory is the data only. */

@@ -30,19 +30,31 @@ static bool quoted_add(struct buf *to, struct bytes text)
     return good && buf_add(to, "\"", 1);
 }
 
-void monitor_feed(struct server *server, const struct conn *conn, const struct bytes *argv,
-                  size_t argc)
+static void feed(struct server *server, const struct conn *conn, const char *from_whom,
+                 const struct bytes *argv, size_t argc)
 {
     struct buf *feed = &server->monitor_feed;
     size_t from = feed->len;
     uint64_t now_us = clock_unix_us(server->clock);
     bool good = buf_printf(feed, "+%" PRIu64 ".%06" PRIu64 " [%u %s]", now_us / 1000000,
-                           now_us % 1000000, conn->ns->index, conn->is_unix ? "unix" : conn->peer);
+                           now_us % 1000000, conn->ns->index, from_whom);
     for (size_t i = 0; good && i < argc; i++)
         good = buf_add(feed, " ", 1) &&
                quoted_add(feed, cmd_arg_is_secret(argv, argc, i) ? BYTES("(redacted)") : argv[i]);
     if (!good || !buf_add(feed, "\r\n", 2))
         buf_cut(feed, from);
+}
+
+void monitor_feed(struct server *server, const struct conn *conn, const struct bytes *argv,
+                  size_t argc)
+{
+    feed(server, conn, conn->is_unix ? "unix" : conn->peer, argv, argc);
+}
+
+void monitor_feed_lua(struct server *server, const struct conn *conn, const struct bytes *argv,
+                      size_t argc)
+{
+    feed(server, conn, "lua", argv, argc);
 }
 
 void monitor_deliver(struct server *server)

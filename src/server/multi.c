@@ -75,8 +75,11 @@ enum rc server__multi_queue(struct cmd_ctx *ctx)
     multi->queued[multi->count++] =
         (struct queued){.cmd = ctx->cmd, .argv = argv, .argc = ctx->argc};
     multi->bytes += bytes;
-    multi->flags |= ctx->cmd->flags & (CMD_READ | CMD_WRITE);
-    if ((ctx->cmd->flags & (CMD_WRITE | CMD_DELETES)) == CMD_WRITE)
+    unsigned flags = ctx->cmd->flags;
+    if (flags & CMD_SCRIPT && server__script_writes(ctx->server, ctx->cmd, ctx->argv, ctx->argc))
+        flags |= CMD_WRITE;
+    multi->flags |= flags & (CMD_READ | CMD_WRITE);
+    if ((flags & (CMD_WRITE | CMD_DELETES)) == CMD_WRITE)
         multi->flags &= ~(unsigned)CMD_DELETES;
     resp_add_status(ctx->reply, "QUEUED");
     return RC_OK;
@@ -148,10 +151,9 @@ struct ran { /* how a queued command ended */
     uint64_t message_seq;
 };
 
-/* A reply that was too long stays it: the queue runs to its end, and then the client is closed. */
 static void reply_cut(struct resp_out *reply, size_t len)
 {
-    if (!reply->failed)
+    if (!reply->failed) /* one that was too long stays it */
         resp_out_cut(reply, len);
 }
 
@@ -159,31 +161,18 @@ static enum rc queued_run(struct cmd_ctx *ctx, const struct queued *queued, bool
                           struct ran *ran)
 {
     size_t from = ctx->reply->buf.len;
-    struct cmd_ctx sub = *ctx;
-    struct run part = run_with(ctx->run, ctx->conn->ns, 0); /* SELECT among them */
-    sub.run = &part;
-    sub.cmd = queued->cmd;
-    sub.argv = queued->argv;
-    sub.argc = queued->argc;
-    sub.in_exec = true;
-    sub.late = late;
-    sub.message_seq = ran->message_seq;
-    ctx->err->text[0] = 0;
-    uint64_t start_ns = clock_mono_ns(ctx->server->clock);
-    size_t effects = ctx->server->effects.buf.len;
-    store_save(ctx->run->kv->store);
-    enum rc rc = server__cmd_run(&sub);
+    struct nested nested = {.cmd = queued->cmd,
+                            .argv = queued->argv,
+                            .argc = queued->argc,
+                            .reply = ctx->reply,
+                            .late = late,
+                            .message_seq = ran->message_seq};
+    enum rc rc = server__nested(ctx, &nested);
     ASSERT(rc != RC_WAIT || !ctx->request);
-    if (rc != RC_OK && (!server__is_own_fault(rc) || (sub.guards && !late)))
+    if (rc != RC_OK)
         return rc;
-    ran->usec = (clock_mono_ns(ctx->server->clock) - start_ns) / 1000;
-    ran->rc = rc;
-    if (rc != RC_OK) { /* it has done nothing, and the others go on */
-        store_undo_saved(ctx->run->kv->store);
-        buf_cut(&ctx->server->effects.buf, effects);
-        reply_cut(ctx->reply, from);
-        server__error_add(ctx->reply, rc, ctx->err);
-    }
+    ran->usec = nested.usec;
+    ran->rc = nested.rc;
     ran->reply_len = ctx->reply->buf.len - from;
     return RC_OK;
 }
@@ -203,7 +192,7 @@ static void queue_note(struct cmd_ctx *ctx, const struct ran *ran)
         sub.argc = queued->argc;
         server__call_note(&sub, ran[i].usec, ran[i].rc);
         server->stats.error_count += ran[i].rc != RC_OK;
-        if (server->monitor_count > 0 && !(queued->cmd->flags & CMD_ADMIN))
+        if (server->monitor_count > 0 && !(queued->cmd->flags & (CMD_ADMIN | CMD_SCRIPT)))
             monitor_feed(server, conn, queued->argv, queued->argc);
     }
 }
@@ -269,6 +258,7 @@ static enum rc queue_run(struct cmd_ctx *ctx)
     struct ns *ns = conn->ns;
     uint8_t proto = ctx->reply->proto;
     bool outside = false;
+    size_t monitor_from = ctx->server->monitor_feed.len;
     struct ran *ran = arena_try_alloc(ctx->run->arena, conn->multi.count * sizeof *ran);
     if (!ran)
         return err_set(ctx->err, RC_NOMEM, "could not allocate memory for an EXEC");
@@ -280,6 +270,7 @@ static enum rc queue_run(struct cmd_ctx *ctx)
     if (rc != RC_OK) { /* it runs again from its start, or not at all */
         conn->ns = ns;
         conn->out.proto = ctx->reply->proto = proto;
+        buf_cut(&ctx->server->monitor_feed, monitor_from); /* of scripts among them */
         return rc;
     }
     queue_note(ctx, ran);

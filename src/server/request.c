@@ -384,6 +384,7 @@ static void request_done(struct task *task, enum rc rc, const struct err *err)
     if (rc != RC_OK) {
         if (request->cmd->flags & CMD_EXEC)
             server__multi_end(conn); /* a load may have failed before it ran */
+        conn->script = (struct conn_script){0};
         resp_out_clear(&request->reply);
         if (rc == RC_TIMEOUT && request->base.give_up)
             request->base.give_up(&request->reply);

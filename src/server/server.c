@@ -10,6 +10,7 @@
 #include "base/log.h"
 #include "base/mem.h"
 #include "server/http.h"
+#include "server/scripts.h"
 #include "store/testing.h"
 #include "store/turns.h"
 #include "types/names.h"
@@ -123,6 +124,7 @@ static void server_parts_init(struct server *server)
     server->cmd_stats = mem_zalloc(cmd_count * sizeof *server->cmd_stats);
     server->pubsub = pubsub_new();
     server->slowlog = slowlog_new();
+    server->scripts = scripts_new(server);
     server->turn = 1;
     server->batch_max = BATCH_CALLS_MAX;
     server->turn_call = mem_alloc(TURN_CALLS_MAX * sizeof *server->turn_call);
@@ -203,6 +205,7 @@ void server_free(struct server *server)
     effects_done(&server->effects);
     buf_done(&server->monitor_feed);
     server__out_spares_free(server, OUT_SPARES_MAX);
+    scripts_free(server->scripts);
     pubsub_free(server->pubsub);
     slowlog_free(server->slowlog);
     cmd_table_free(server->cmds);

@@ -83,6 +83,15 @@ struct multi {
     bool touched; /* a watched key has changed */
 };
 
+/* ---- scripts ---- */
+
+struct conn_script {    /* what is known of the script that a client's command runs */
+    unsigned flags;     /* CMD_WRITE, CMD_DELETES: it runs again as such */
+    bool is_mixed;      /* it deletes, and writes as well */
+    uint64_t random;    /* with which each of its runs begins */
+    uint64_t run_count; /* as a request */
+};
+
 /* ---- pub/sub: what a client is subscribed to ---- */
 
 enum sub_kind { SUB_CHANNEL, SUB_PATTERN, SUB_SHARD };
@@ -125,8 +134,10 @@ struct conn {
     struct request *parked;
     struct ns *ns;
     struct multi multi;
+    struct conn_script script;
     struct subs subs;
     size_t batch_calls;  /* in the batch and not run */
+    bool is_kept;        /* for server__batch_give_back() */
     bool throttled;      /* it has input, and does not take its replies */
     bool parsed;         /* the parser holds a whole command that found no place in the batch */
     uint64_t turn;       /* in which it last ran a command */
@@ -213,6 +224,7 @@ struct server_health { /* what was last said about the store's health */
 };
 
 struct slowlog;
+struct scripts;
 struct pubsub;
 struct http;
 
@@ -270,6 +282,8 @@ struct server {
     uint64_t message_seq; /* of the last message or event that was collected */
     struct http *http;    /* NULL: no port */
     struct slowlog *slowlog;
+    struct scripts *scripts;
+    bool is_script_busy; /* busy.c: the loop runs inside a script */
     struct buf monitor_feed;
     size_t monitor_count;
     struct cmd_stats *cmd_stats; /* by row of commands.def */
@@ -338,6 +352,8 @@ void server__conn_error(struct conn *conn, const char *prefix, const char *text)
 /* Writes a push or a message; output limits of subscribers apply. */
 void server__conn_push(struct conn *conn, struct bytes bytes);
 
+void server__conn_send(struct conn *conn); /* what may leave now */
+
 /* client_limits.c */
 /* How many bytes more may wait for the client: the bound of its next reply. */
 size_t server__conn_out_room(const struct conn *conn);
@@ -361,6 +377,9 @@ static inline bool server__clients_over(const struct server *server)
 bool server__clients(void *server, bool room);
 void server__turn_end(void *server, enum rc rc, const struct err *err);
 
+/* A script is busy: what is behind it goes back to the inputs, but for its own connection's. */
+void server__batch_give_back(struct server *server, const struct conn *of_script);
+
 /* dispatch.c */
 /* Everything between a parsed command and its handler: limits, AUTH, MULTI, pauses. */
 enum rc server__dispatch(struct cmd_ctx *ctx) NODISCARD;
@@ -380,6 +399,21 @@ static inline enum rc server__cmd_run(struct cmd_ctx *ctx)
 /* Runs a command in the commit that is open, with ctx->run begun: RC_COLD, RC_WAIT, or how it
  * ended. The caller commits or undoes, ends the run, and notes it. */
 enum rc server__execute(struct cmd_ctx *ctx) NODISCARD;
+/* A command inside another's run: one that EXEC has queued, or that a script calls. */
+struct nested {
+    const struct cmd *cmd;
+    const struct bytes *argv;
+    size_t argc;
+    struct resp_out *reply;
+    bool late;            /* cmd_ctx.late */
+    uint64_t message_seq; /* cmd_ctx.message_seq */
+    /* how it ended */
+    uint64_t usec;
+    enum rc rc;
+};
+/* Runs it. Its own fault (RC_OK, nested->rc is the code): it is taken back alone, and its error is
+ * the reply. Others: the whole run is taken back. */
+enum rc server__nested(const struct cmd_ctx *ctx, struct nested *nested) NODISCARD;
 /* The command of ctx has run to an end: statistics and the slow log. */
 void server__call_note(const struct cmd_ctx *ctx, uint64_t usec, enum rc rc);
 /* A call has been run; `more`: a part of one that is counted already. */
@@ -522,7 +556,15 @@ void slowlog_free(struct slowlog *slowlog);
 void RARE slowlog_note(struct server *server, const struct conn *conn, const struct bytes *argv,
                        size_t argc, uint64_t usec);
 
+/* cmd/cmd_eval.c: whether a command that runs a script may write. */
+bool server__script_writes(struct server *server, const struct cmd *cmd, const struct bytes *argv,
+                           size_t argc);
+/* busy.c: whether a connection's input may be read while a script is busy. */
+bool server__busy_reads(const struct conn *conn);
+
 /* monitor.c */
+void monitor_feed_lua(struct server *server, const struct conn *conn, const struct bytes *argv,
+                      size_t argc);
 void monitor_feed(struct server *server, const struct conn *conn, const struct bytes *argv,
                   size_t argc);
 void monitor_deliver(struct server *server);

@@ -84,7 +84,7 @@ static size_t categories_of(const struct cmd *cmd, const char *to[CATEGORIES_MAX
     bool in_group = strcmp(cmd->group, "server") != 0 && !strchr(cmd->name, '.');
     if (cmd->flags & CMD_WRITE)
         to[count++] = "write";
-    if (cmd->flags & CMD_READ)
+    if (cmd->flags & CMD_READ && !(cmd->flags & CMD_SCRIPT))
         to[count++] = "read";
     if (cmd->flags & CMD_ADMIN) {
         to[count++] = "admin";

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-/* cmd_script.c - SCRIPT FLUSH, FUNCTION FLUSH: suites and frameworks send them to begin with an
- * empty server. There are no scripts and no functions, so none is left. */
+/* cmd_function.c - FUNCTION FLUSH: suites and frameworks send it to begin with an empty server.
+ * There are no functions, so none is left. */
 #include "server/cmd.h"
 
 #include "base/banned.h"
@@ -8,14 +8,6 @@
 static bool is_sync_or_async(struct bytes word)
 {
     return cmd_arg_is(word, "SYNC") || cmd_arg_is(word, "ASYNC");
-}
-
-enum rc cmd_script_flush(struct cmd_ctx *ctx)
-{
-    if (ctx->argc > 3 || (ctx->argc == 3 && !is_sync_or_async(ctx->argv[2])))
-        return cmd_error(ctx, "SCRIPT FLUSH only support SYNC|ASYNC option");
-    resp_add_status(ctx->reply, "OK");
-    return RC_OK;
 }
 
 enum rc cmd_function_flush(struct cmd_ctx *ctx)
