@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/* statistic.h - figures that are counted: rows that INFO, /metrics and docs/statistics.md are made
- * from.
+/* statistic.h - figures that are counted: rows that INFO and /metrics are made from.
  *
  * Ownership: rows are constants; the owner of a set (the server, or a model's object) is asked for
  * its values each time.
