@@ -116,6 +116,7 @@ class World:
         except subprocess.TimeoutExpired:
             pytest.fail(f"SIGTERM did not end it; faults {self.faults_armed}\n{threads_of(self.server.process.pid)}\n"
                         f"{self.server.stderr()[-3000:]}")
+        assert self.server.process.returncode >= 0, (self.server.process.returncode, self.where())  # no signal ended it
         self.kill()
         self.faults.clear()
         self.start()
