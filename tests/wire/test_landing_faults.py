@@ -166,11 +166,19 @@ def test_a_table_that_is_dropped_is_made_again(landed):
     assert landed.live() == {"hero:42:b": b"2"} and landed.errors() == {}
     landed.sink.ask("DROP TABLE game_eu")
     assert landed("HGETALL", "slug-data:{game:eu:hero:nobody}") == []
-    landed.sink.ask("DROP TABLE IF EXISTS game_eu")
-    landed.sink.ask("DROP TABLE terrace_tables")
-    landed("HSET", KEY, "c", "3")
+
+
+def test_a_database_that_lost_its_identity_is_another_one_until_it_is_said_to_be_new(landed):
+    """All of its tables are gone, as after DROP DATABASE and CREATE DATABASE, and the connection still answers."""
+    landed("HSET", KEY, "a", "1")
     landed.flush()
-    assert landed.live() == {"hero:42:c": b"3"} and landed.errors() == {}
+    landed.sink.ask("DROP TABLE game_eu")
+    landed.sink.ask("DROP TABLE terrace_tables")
+    landed("HSET", KEY, "b", "2")
+    assert landed.error("LAND.FLUSH").startswith("LANDDOWN")
+    assert landed("LAND.RULE", "SINK", "players", "NEW") == [2, 0]
+    landed.flush()
+    assert landed.live() == {"hero:42:a": b"1", "hero:42:b": b"2"} and landed.errors() == {}
 
 
 def test_a_column_that_is_dropped_is_an_error_until_it_is_back(landed):
