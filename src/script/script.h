@@ -119,5 +119,7 @@ void script_lib_free(struct script_vm *vm, struct script_lib *lib); /* NULL is a
 enum rc script_name_check(struct bytes name, struct err *err) NODISCARD;
 /* The name that the first line gives, borrowed. */
 enum rc script_lib_name(struct bytes code, struct bytes *ret_name, struct err *err) NODISCARD;
+/* `name` is the caller's, not one of the library's own: a library that can keep state is loaded
+ * again for every call, and its names with it. */
 enum rc script_lib_run(struct script_vm *vm, struct script_lib *lib, struct bytes name,
                        struct script_run *run, struct err *err) NODISCARD;

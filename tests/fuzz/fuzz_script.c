@@ -78,7 +78,11 @@ static void library_play(struct script_vm *vm, const struct script_host *host, s
         struct resp_out out;
         resp_out_init(&out, REPLY_BYTES_MAX);
         struct script_run run = {.host = host, .name = "fuzz", .reply = &out};
-        enum rc rc = script_lib_run(vm, lib, lib->function[i].name, &run, &err);
+        CLEANUP(buf_done) struct buf name; /* the library's own goes when it is loaded again */
+        buf_init(&name, lib->function[i].name.len);
+        bool copied = buf_add_bytes(&name, lib->function[i].name);
+        ASSERT(copied);
+        enum rc rc = script_lib_run(vm, lib, buf_bytes(&name), &run, &err);
         ASSERT(rc == RC_OK || rc == RC_TIMEOUT || rc == RC_INVALID);
         resp_out_done(&out);
     }
