@@ -20,4 +20,4 @@ if [ "${1:-}" = fix ]; then
 else
     arguments=(--dry-run -Werror)
 fi
-find src tests -name '*.[ch]' -print0 | xargs -0 -r "$format" "${arguments[@]}"
+find src tests \( -name '*.[ch]' -o -name '*.cc' \) -print0 | xargs -0 -r "$format" "${arguments[@]}"

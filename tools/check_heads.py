@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """What every file says at its top: its licence, and what it is.
 
-The first line, or the one behind #!, is an SPDX line. The next line of a .c or .h file is
+The first line, or the one behind #!, is an SPDX line. The next line of a .c, .cc or .h file is
 "/* name.c - what it is". A unit test that mirrors a source file (tests/unit/base/test_buf.c and
 src/base/buf.c) needs no such sentence: its name says it.
 """
@@ -12,7 +12,7 @@ import sys
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 LICENCE = re.compile(r"(//|#) SPDX-License-Identifier: Apache-2\.0")
-SUFFIXES = {".c", ".h", ".def", ".proto", ".js", ".py", ".sh"}
+SUFFIXES = {".c", ".cc", ".h", ".def", ".proto", ".js", ".py", ".sh"}
 ALSO = [".ci/run", "CMakeLists.txt", "Makefile"]
 
 
@@ -35,7 +35,7 @@ def problems_of(path):
         lines = lines[1:]
     if not LICENCE.fullmatch(lines[0]):
         yield f"{name}: the first line is no SPDX line"
-    elif path.suffix in (".c", ".h") and not mirrors_a_source(name):
+    elif path.suffix in (".c", ".cc", ".h") and not mirrors_a_source(name):
         if not lines[1].startswith(f"/* {path.name} - "):
             yield f'{name}: the second line does not begin with "/* {path.name} - "'
 

@@ -81,7 +81,7 @@ def banned_problems_of(path):
 def main():
     root = ROOT
     problems = []
-    for path in sorted(p for p in root.rglob("*") if p.suffix in (".c", ".h", ".def")):
+    for path in sorted(p for p in root.rglob("*") if p.suffix in (".c", ".cc", ".h", ".def")):
         problems += problems_of(root, path)
         if path.suffix == ".c":
             problems += banned_problems_of(path)

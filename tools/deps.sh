@@ -48,6 +48,7 @@ has_module() { "$python" -c "import $1"; }
 
 need_build() {
     need gcc has gcc
+    need g++ has g++
     need libc6-dev has_header stdio.h
     need make has make
     need cmake has cmake

@@ -124,6 +124,12 @@ class Server:
         return code
 
 
+def assert_sound(said):
+    """No sanitizer and no assertion, ours or a library's, has spoken in a server's stderr."""
+    for word in ("Sanitizer", "runtime error", "assertion", "Assertion"):
+        assert word not in said, said
+
+
 def start_refused(directory, *args, prefix=(), file=None):
     """Starts a server that must not start; returns what it says."""
     done = subprocess.run([*prefix, TERRACED, *([str(file)] if file else []), "--port", "0",
@@ -162,8 +168,7 @@ def start(request, tmp_path):
         said += server.stderr()
         server.errors.close()
     shutil.rmtree(tmp_path, ignore_errors=True)
-    for word in ("Sanitizer", "runtime error", "assertion"):
-        assert word not in said, said
+    assert_sound(said)
 
 
 @pytest.fixture
@@ -280,5 +285,4 @@ def pair():
     yield pair
     said = pair.ours.stderr()
     pair.close()
-    for word in ("Sanitizer", "runtime error", "assertion"):
-        assert word not in said, said
+    assert_sound(said)

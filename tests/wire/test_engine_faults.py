@@ -216,6 +216,30 @@ def test_a_flush_whose_manifest_could_not_be_synced_does_not_stop_the_next_start
     assert lost(client, acked) == []
 
 
+@pytest.mark.parametrize("skip", range(8, 14))
+def test_a_manifest_without_disk_for_a_moment_aborts_nothing(start, server, faults, skip):
+    """RocksDB's own recovery from it left the database half stopped: the next unit was ingested as file number 0."""
+    client = server.client(socket_timeout=100)
+    rule = faults.arm(path="/engine/MANIFEST", calls=("write",), error=errno.ENOSPC, skip=skip, times=1)
+    acked, _ = fill(client, range(ROWS))
+    assert faults.failed(rule) == 1
+    flushes_again(client)
+    assert client.save()
+    assert not (server.dir / "engine" / "000000.sst").exists()
+    server.kill()
+    client = start(prefix=faults.prefix()).client()
+    assert lost(client, acked[::7]) == []
+
+
+def test_no_text_log_of_the_engine_can_abort_the_server(start, faults):
+    """RocksDB's LOG: after one append that failed, the next one was an assertion of the library."""
+    faults.arm("/engine/LOG", ("write",))
+    server = start("--hot-memory", "1mb", "--disk-reserve", "0", prefix=faults.prefix())
+    assert len(fill(server.client(), range(2000))[0]) == 2000
+    flushes_again(server.client())
+    assert list((server.dir / "engine").glob("LOG*")) == []
+
+
 def test_starts_leave_no_logs_of_the_engine_behind(start):
     for _ in range(3):
         server = start()
@@ -227,7 +251,7 @@ def test_starts_leave_no_logs_of_the_engine_behind(start):
 def stored(directory):
     """Every file below it and what it holds; RocksDB begins a new log of its own, which says nothing, at any opening."""
     return {path: path.read_bytes() for path in sorted(directory.rglob("*"))
-            if path.is_file() and not path.name.startswith("LOG") and path.suffix != ".log"}
+            if path.is_file() and path.suffix != ".log"}
 
 
 def test_a_start_without_a_table_that_the_disk_has_lost_is_refused_and_changes_nothing(start, tmp_path):

@@ -6,7 +6,7 @@ that often. Ids may differ: one that was drawn by an attempt that was taken back
 """
 import pytest
 
-from conftest import Server
+from conftest import Server, assert_sound
 from diff.resp import Connection
 from fs import FS, pairs, swept
 from talk import words
@@ -73,7 +73,7 @@ def pair(tmp_path_factory):
     yield servers
     for server in servers:
         server.kill()
-        assert "Sanitizer" not in server.stderr() and "assertion" not in server.stderr()
+        assert_sound(server.stderr())
         server.errors.close()
 
 

@@ -16,7 +16,7 @@ import pytest
 import redis
 
 import storm
-from conftest import Server
+from conftest import Server, assert_sound
 from iofault import Faults
 from mariadb import MariaDB
 from waiting import wait_until
@@ -90,8 +90,7 @@ class World:
     def ended(self):
         """Takes over what a server that is gone has said."""
         self.log += self.server.stderr()
-        for word in ("Sanitizer", "runtime error", "assertion"):
-            assert word not in self.log, self.log
+        assert_sound(self.log)
         self.server.errors.close()
         self.server = None
 
@@ -163,6 +162,7 @@ class World:
         try:
             self.start()
         except RuntimeError as error:  # it may refuse to start, with a reason
+            assert_sound(str(error.__cause__))
             assert len(str(error.__cause__)) > len("the server did not start: "), error
             self.faults.clear()
             self.start()

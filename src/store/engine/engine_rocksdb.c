@@ -10,11 +10,11 @@
 
 #include "base/file.h"
 #include "base/mem.h"
+#include "store/engine/engine_rocksdb_quiet.h"
 
 #include "base/banned.h"
 
 enum {
-    LOG_BYTES_MAX = 1024 * 1024,
     OPEN_BYTES_MIN = 512 * 1024,
     CACHE_BYTES_DEFAULT = 64 * 1024 * 1024,
     BEFORE_CACHE_BYTES = 1024 * 1024,
@@ -175,7 +175,7 @@ static void options_set_files(rocksdb_options_t *options, const char *dir)
 
 static void options_set_system(rocksdb_options_t *options, rocksdb_env_t *env)
 {
-    enum { LOG_LEVEL_FATAL = 4, LOG_FILES = 2, BACKGROUND_JOBS = 2 };
+    enum { BACKGROUND_JOBS = 2 };
 
     rocksdb_options_set_env(options, env);
     rocksdb_options_set_max_background_jobs(options, BACKGROUND_JOBS);
@@ -188,11 +188,7 @@ static void options_set_system(rocksdb_options_t *options, rocksdb_env_t *env)
     rocksdb_options_set_avoid_unnecessary_blocking_io(options, 1); /* readers delete no files */
     rocksdb_options_set_stats_dump_period_sec(options, 0);
     rocksdb_options_set_stats_persist_period_sec(options, 0);
-    /* Next to nothing: on a disk without a byte left an append to the log fails, and the one after
-     * it aborts the process (this build has assertions on). */
-    rocksdb_options_set_info_log_level(options, LOG_LEVEL_FATAL);
-    rocksdb_options_set_keep_log_file_num(options, LOG_FILES);
-    rocksdb_options_set_max_log_file_size(options, LOG_BYTES_MAX);
+    rocks__options_set_quiet(options);
 }
 
 static rocksdb_options_t *options_new(const struct rocks *rocks)
@@ -341,9 +337,12 @@ static enum rc log_drop(const char *name, void *arg, struct err *err)
     char path[PATH_BYTES_MAX];
     uint64_t len;
     const char *dot = strrchr(name, '.');
-    if (!dot || strcmp(dot, ".log") != 0)
+    bool is_text = strcmp(name, "LOG") == 0 || strncmp(name, "LOG.old.", strlen("LOG.old.")) == 0;
+    if (!is_text && (!dot || strcmp(dot, ".log") != 0))
         return RC_OK;
     enum rc rc = path_join(path, rocks->dir, name, err);
+    if (rc == RC_OK && is_text)
+        return files_remove(files, path, err);
     if (rc == RC_OK)
         rc = file_open(files, path, FILE_READ, &file, err);
     if (rc == RC_OK)
@@ -354,7 +353,8 @@ static enum rc log_drop(const char *name, void *arg, struct err *err)
 }
 
 /* Nothing is ever written to RocksDB's own log (1), and every opening begins another one. RocksDB
- * keeps them all, because no flush of a memtable says that they are over. */
+ * keeps them all, because no flush of a memtable says that they are over. Versions before this one
+ * wrote LOG, a file of text, as well. */
 static void logs_drop(const struct rocks *rocks)
 {
     struct err ignored;

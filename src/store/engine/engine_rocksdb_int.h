@@ -4,6 +4,7 @@
  *   engine_rocksdb.c       options, open and close, units, state and repair
  *   engine_rocksdb_read.c  gets, iterators, views, and the shelter of readers
  *   engine_rocksdb_version.c  the library of the start against that of the build
+ *   engine_rocksdb_quiet.cc   what RocksDB does by itself, turned off
  *
  * Invariants of this engine:
  *   (1) The memtable stays empty: everything enters as files that are ingested. So there is no

@@ -632,8 +632,8 @@ void flush_ask(struct flush *flush, uint64_t segment)
 
 /* ---- opening the engine again ---- */
 
-/* A lack of disk is no damage: compactions go on by themselves when there is room. Only a unit that
- * is refused again and again needs a reopen then. */
+/* A lack of disk is no damage: without room a reopen seldom helps, so only a unit that is refused
+ * again and again is worth one. With room, what has failed before is. */
 static bool reopen_is_due(struct flush *flush)
 {
     struct engine *engine = flush->options.engine;
