@@ -20,7 +20,9 @@ static void functions_forget(struct script_vm *vm, struct script_lib *lib)
         mem_free((void *)lib->function[i].name.ptr);
         mem_free((void *)lib->function[i].text.ptr);
     }
-    lib->function_count = 0;
+    mem_free(lib->function);
+    lib->function = NULL;
+    lib->function_count = lib->function_cap = 0;
 }
 
 void script_lib_free(struct script_vm *vm, struct script_lib *lib)
@@ -29,15 +31,18 @@ void script_lib_free(struct script_vm *vm, struct script_lib *lib)
         return;
     functions_forget(vm, lib);
     luaL_unref(vm->L, LUA_REGISTRYINDEX, lib->chunk);
-    mem_free(lib->function);
     mem_free((void *)lib->name.ptr);
     mem_free((void *)lib->code.ptr);
     mem_free(lib);
 }
 
-static struct bytes copy(struct bytes bytes)
+static struct bytes copy(struct bytes bytes) /* with a NUL behind it */
 {
-    return bytes_of(mem_dup(bytes.ptr, bytes.len), bytes.len);
+    uint8_t *to = mem_alloc(bytes.len + 1);
+    if (bytes.len > 0)
+        memcpy(to, bytes.ptr, bytes.len);
+    to[bytes.len] = 0;
+    return bytes_of(to, bytes.len);
 }
 
 /* ---- registering ---- */
@@ -51,7 +56,7 @@ static int refuse(lua_State *L, const char *text)
 static struct script_function *function_find(const struct script_lib *lib, struct bytes name)
 {
     for (size_t i = 0; i < lib->function_count; i++)
-        if (bytes_eq(lib->function[i].name, name))
+        if (script_name_eq(lib->function[i].name, name))
             return &lib->function[i];
     return NULL;
 }
@@ -67,6 +72,9 @@ static int function_add(lua_State *L, struct bytes name, struct bytes text, unsi
         return refuse(L, "Function already exists in the library");
     if (lib->function_count >= SCRIPT_FUNCTIONS_MAX)
         return refuse(L, "too many functions in a library");
+    lib->text_bytes += name.len + text.len;
+    if (lib->text_bytes > SCRIPT_TEXT_BYTES_MAX)
+        return refuse(L, "names and descriptions of a library are too long");
     int ref = luaL_ref(L, LUA_REGISTRYINDEX);
     if (lib->function_count == lib->function_cap) {
         lib->function_cap = lib->function_cap ? 2 * lib->function_cap : 4;
@@ -122,8 +130,10 @@ static int named_register(lua_State *L)
     lua_pushnil(L); /* 2: the callback; texts are held by the table */
     lua_pushnil(L);
     while (lua_next(L, 1)) {
-        if (lua_type(L, -2) != LUA_TSTRING)
+        if (!lua_isstring(L, -2))
             return refuse(L, "named argument key given to redis.register_function is not a string");
+        if (lua_type(L, -2) != LUA_TSTRING) /* a number: lua_next() needs it as it is */
+            return refuse(L, "unknown argument given to redis.register_function");
         const char *key = lua_tostring(L, -2);
         if (strcasecmp(key, "function_name") == 0) {
             name = text_read(L, "function_name argument given to redis.register_function must be "
@@ -240,8 +250,7 @@ static enum rc library_run(struct script_vm *vm, const struct script_host *host,
                            struct script_lib *lib, struct err *err)
 {
     struct loading work = {.lib = lib, .err = err};
-    ASSERT(!vm->host);
-    functions_forget(vm, lib);
+    ASSERT(!vm->host && lib->function_count == 0);
     vm->host = host;
     vm->loading = lib;
     vm->stop = RC_OK;
@@ -277,6 +286,7 @@ enum rc script_lib_new(struct script_vm *vm, const struct script_host *host, str
     if (code.len > SCRIPT_TEXT_BYTES_MAX)
         return err_set(err, RC_INVALID, "a library of more than %d bytes",
                        (int)SCRIPT_TEXT_BYTES_MAX);
+    vm__collect(vm); /* what was replaced before */
     struct script_lib *lib = mem_zalloc(sizeof *lib);
     struct loading work = {.lib = lib, .err = err};
     lib->name = copy(name);
@@ -299,16 +309,33 @@ enum rc script_lib_new(struct script_vm *vm, const struct script_host *host, str
 
 /* ---- calling ---- */
 
-enum rc script_lib_run(struct script_vm *vm, struct script_lib *lib, struct bytes name,
-                       struct script_run *run, struct err *err)
+static enum rc function_run(struct script_vm *vm, const struct script_lib *lib, struct bytes name,
+                            struct script_run *run, struct err *err)
 {
-    if (lib->has_state) {
-        enum rc rc = library_run(vm, run->host, lib, err);
-        if (rc != RC_OK)
-            return rc;
-    }
     const struct script_function *function = function_find(lib, name);
-    if (!function) /* it registers by chance, or by the clock */
+    if (!function) /* it registers by chance */
         return err_set(err, RC_INVALID, "Function not found");
     return script_run(vm, function->ref, run, err);
+}
+
+static void log_nothing(void *arg, enum script_log_level level, struct bytes text)
+{
+    (void)arg;
+    (void)level;
+    (void)text;
+}
+
+enum rc script_lib_run(struct script_vm *vm, const struct script_lib *lib, struct bytes name,
+                       struct script_run *run, struct err *err)
+{
+    if (!lib->has_state)
+        return function_run(vm, lib, name, run, err);
+    struct script_lib anew = {.chunk = lib->chunk};
+    struct script_host host = *run->host;
+    host.log = log_nothing; /* what it tells was told when it was loaded */
+    enum rc rc = library_run(vm, &host, &anew, err);
+    if (rc == RC_OK)
+        rc = function_run(vm, &anew, name, run, err);
+    functions_forget(vm, &anew);
+    return rc;
 }

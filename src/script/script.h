@@ -94,7 +94,7 @@ void script_random_set(struct script_vm *vm, uint64_t state);
 /* ---- libraries ---- */
 
 struct script_function {
-    struct bytes name; /* owned by the library */
+    struct bytes name; /* owned by the library, with a NUL behind it */
     struct bytes text; /* its description; ptr NULL: none */
     unsigned flags;
     int ref;
@@ -106,8 +106,9 @@ struct script_lib {
     struct script_function *function;
     size_t function_count, function_cap;
     /* for library.c */
-    int chunk;      /* its compiled code */
-    bool has_state; /* the chunk is run again before each call */
+    size_t text_bytes; /* of names and descriptions */
+    int chunk;         /* its compiled code */
+    bool has_state;    /* the chunk is run again before each call */
 };
 
 /* Compiles and runs a library's code, so that it registers its functions; `host` for ticks and
@@ -117,9 +118,10 @@ enum rc script_lib_new(struct script_vm *vm, const struct script_host *host, str
 void script_lib_free(struct script_vm *vm, struct script_lib *lib); /* NULL is allowed */
 /* Names of libraries and functions: letters, digits and _. */
 enum rc script_name_check(struct bytes name, struct err *err) NODISCARD;
+/* Names of functions are equal whatever the case of their letters. */
+uint8_t script_name_lower(uint8_t c);
+bool script_name_eq(struct bytes a, struct bytes b);
 /* The name that the first line gives, borrowed. */
 enum rc script_lib_name(struct bytes code, struct bytes *ret_name, struct err *err) NODISCARD;
-/* `name` is the caller's, not one of the library's own: a library that can keep state is loaded
- * again for every call, and its names with it. */
-enum rc script_lib_run(struct script_vm *vm, struct script_lib *lib, struct bytes name,
+enum rc script_lib_run(struct script_vm *vm, const struct script_lib *lib, struct bytes name,
                        struct script_run *run, struct err *err) NODISCARD;

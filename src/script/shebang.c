@@ -103,6 +103,21 @@ static bool is_name(struct bytes name)
     return name.len > 0;
 }
 
+uint8_t script_name_lower(uint8_t c)
+{
+    return c >= 'A' && c <= 'Z' ? (uint8_t)(c + 32) : c;
+}
+
+bool script_name_eq(struct bytes a, struct bytes b)
+{
+    if (a.len != b.len)
+        return false;
+    for (size_t i = 0; i < a.len; i++)
+        if (script_name_lower(a.ptr[i]) != script_name_lower(b.ptr[i]))
+            return false;
+    return true;
+}
+
 enum rc script_name_check(struct bytes name, struct err *err)
 {
     if (is_name(name))

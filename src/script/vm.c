@@ -391,7 +391,7 @@ static int run_protected(lua_State *L)
 }
 
 /* What a large run has left is given back before the next one needs it. */
-static void collect(struct script_vm *vm)
+void vm__collect(struct script_vm *vm)
 {
     if (vm->bytes > vm->bytes_max / COLLECT_SHARE)
         lua_gc(vm->L, LUA_GCCOLLECT, 0);
@@ -426,7 +426,7 @@ enum rc script_run(struct script_vm *vm, int ref, struct script_run *run, struct
     lua_settop(vm->L, 0);
     vm->host = NULL;
     vm->run = NULL;
-    collect(vm);
+    vm__collect(vm);
     if (vm->stop == RC_OK)
         return RC_OK;
     return err_set(err, vm->stop, "%s", vm->err.text);

@@ -98,6 +98,9 @@ static inline struct bytes vm__bytes(lua_State *L,
  * result is there, or an error and *ret_failed. */
 enum rc vm__call(struct script_vm *vm, int arg_count, int result_count, bool *ret_failed);
 
+/* Collects what nobody needs, if much is used. */
+void vm__collect(struct script_vm *vm);
+
 /* sandbox.c */
 void vm__sandbox_open(lua_State *L); /* may raise: called under protection */
 /* The table at this index, if it is protected, is replaced by the real one. */

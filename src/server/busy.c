@@ -91,6 +91,10 @@ static void request_answer(struct scripts *scripts, struct conn *conn, const str
         server__conn_error(conn, "NOAUTH", "Authentication required.");
     else if (cmd && cmd->run == cmd_script_kill && argc == 2)
         kill_answer(scripts, conn, false);
+    else if (cmd && cmd->run == cmd_function_kill && argc == 2)
+        kill_answer(scripts, conn, true);
+    else if (cmd && cmd->run == cmd_function_stats && argc == 2 && scripts->work.is_function)
+        functions_stats_reply(scripts, &conn->out);
     else if (cmd && cmd->run == cmd_shutdown && is_nosave(argv, argc))
         server->signal_count++;
     else {

@@ -131,27 +131,28 @@ static void add_clients(struct info *info)
 
 static void add_memory_scripts(struct info *info)
 {
-    static const char *const none[] = {"number_of_functions",
-                                       "number_of_libraries",
-                                       "used_memory_vm_functions",
-                                       "used_memory_functions",
-                                       "mem_cluster_links",
-                                       "mem_replication_backlog",
-                                       "mem_clients_slaves",
-                                       "active_defrag_running",
-                                       "mem_total_replication_buffers",
-                                       NULL};
+    static const char *const none[] = {
+        "mem_cluster_links",     "mem_replication_backlog",       "mem_clients_slaves",
+        "active_defrag_running", "mem_total_replication_buffers", NULL};
     const struct scripts *scripts = info->server->scripts;
-    uint64_t vm = script_vm_bytes(scripts->eval), text = scripts->text_bytes;
-    add(info, "used_memory_lua", vm);
-    add_human(info, "used_memory_lua_human", vm);
-    add(info, "used_memory_vm_eval", vm);
-    add(info, "used_memory_vm_total", vm);
-    add_human(info, "used_memory_vm_total_human", vm);
-    add(info, "used_memory_scripts_eval", text);
+    const struct library_set *libraries = &scripts->functions.set;
+    uint64_t eval = script_vm_bytes(scripts->eval);
+    uint64_t functions = script_vm_bytes(scripts->functions.vm);
+    uint64_t text = scripts->text_bytes + libraries->bytes;
+    add(info, "used_memory_lua", eval);
+    add_human(info, "used_memory_lua_human", eval);
+    add(info, "used_memory_vm_eval", eval);
+    add(info, "used_memory_vm_functions", functions);
+    add(info, "used_memory_vm_total", eval + functions);
+    add_human(info, "used_memory_vm_total_human", eval + functions);
+    add(info, "used_memory_scripts_eval", scripts->text_bytes);
+    add(info, "used_memory_functions", libraries->bytes);
     add(info, "used_memory_scripts", text);
     add_human(info, "used_memory_scripts_human", text);
     add(info, "number_of_cached_scripts", scripts->by_sha.entry_count);
+    add(info, "number_of_functions", libraries->by_function.entry_count);
+    add(info, "number_of_libraries", libraries->count);
+    add(info, "libraries_not_loaded", libraries->broken_count);
     add_zeros(info, none);
 }
 

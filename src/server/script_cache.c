@@ -84,6 +84,7 @@ void scripts_free(struct scripts *scripts)
 {
     if (!scripts)
         return;
+    functions_done(&scripts->functions);
     all_remove(scripts);
     table_done(&scripts->by_sha);
     script_vm_free(scripts->eval);
@@ -103,7 +104,9 @@ void scripts_flush(struct scripts *scripts)
 
 void scripts_memory_set(struct scripts *scripts)
 {
-    script_vm_memory_set(scripts->eval, scripts->server->config->lua_memory_bytes);
+    size_t bytes_max = scripts->server->config->lua_memory_bytes;
+    script_vm_memory_set(scripts->eval, bytes_max);
+    functions_memory_set(&scripts->functions, bytes_max);
 }
 
 /* ---- use ---- */

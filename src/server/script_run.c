@@ -273,18 +273,37 @@ enum rc scripts_run(struct cmd_ctx *ctx, const struct script_what *what)
                              .arg = ctx->argv + 3 + what->key_count,
                              .arg_count = ctx->argc - 3 - what->key_count,
                              .reply = ctx->reply};
-    random_begin(ctx, scripts->eval, &run);
+    struct script_vm *vm = what->script ? scripts->eval : scripts->functions.vm;
+    random_begin(ctx, vm, &run);
     if (conn->script.run_count > SCRIPT_RUNS_MAX)
         return cmd_error(ctx, "the script needs other data each time that it is run");
     if (server->monitor_count > 0)
         monitor_feed(server, conn, ctx->argv, ctx->argc);
     work_begin(scripts, ctx, what);
-    rc = script_run(scripts->eval, what->script->ref, &run, ctx->err);
+    rc = what->script ? script_run(vm, what->script->ref, &run, ctx->err)
+                      : script_lib_run(vm, what->lib, bytes_of(what->name, strlen(what->name)),
+                                       &run, ctx->err);
     conn->ns = ns; /* SELECT in a script is the script's */
     ctx->failed = rc == RC_OK && run.is_error;
     bool is_last = rc != RC_COLD && rc != RC_WAIT;
     work_end(scripts, monitor_from, is_last);
     if (is_last)
         conn->script = (struct conn_script){0};
+    return rc;
+}
+
+/* No command runs meanwhile: a library that is loaded has none to call. */
+enum rc scripts_lib_load(struct scripts *scripts, struct bytes code, uint64_t limit_ns,
+                         struct script_lib **ret_lib, struct err *err)
+{
+    struct script_work *work = &scripts->work;
+    ASSERT(!work->ctx);
+    work->start_ns = clock_steps_ns(&scripts->server->steps);
+    work->limit_ns = limit_ns;
+    buf_cut(&work->log, 0);
+    enum rc rc = script_lib_new(scripts->functions.vm, &scripts->host, code, ret_lib, err);
+    work->limit_ns = 0;
+    log_tell(&work->log);
+    buf_shrink(&work->log, REPLY_KEPT_BYTES);
     return rc;
 }

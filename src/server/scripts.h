@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/* scripts.h - the server's side of scripts: the cache of EVAL, and a run inside a command.
+/* scripts.h - the server's side of scripts and functions: what is compiled, and a run of it.
  *
  * Ownership: struct scripts owns both interpreters and everything compiled.
  * Threads: the executor. */
@@ -8,10 +8,11 @@
 #include "base/dlist.h"
 #include "base/table.h"
 #include "script/script.h"
+#include "server/functions.h"
 #include "server/server_int.h"
 
 enum {
-    SCRIPT_CACHE_SHARE = 4,             /* of lua-memory: texts of cached scripts */
+    SCRIPT_CACHE_SHARE = 4,             /* of lua-memory: texts of scripts, or of libraries */
     SCRIPT_EVAL_CACHED_MAX = 10000,     /* scripts that came by EVAL; others by bytes alone */
     SCRIPT_RUNS_MAX = 65536,            /* of one call: that many cold rows one after the other */
     SCRIPT_LOG_BYTES_MAX = 1024 * 1024, /* of one run */
@@ -56,6 +57,7 @@ struct scripts {
     struct resp_out reply; /* of the command that a script calls */
     struct script_work work;
     struct script_host host;
+    struct functions functions;
 };
 
 struct scripts *scripts_new(struct server *server);
@@ -75,13 +77,21 @@ void server__script_host_init(struct scripts *scripts);
 /* Runs a script, or a function, inside the command's commit. What it tells is kept until it has run
  * for the last time. */
 struct script_what {
-    struct script *script; /* NULL: a function */
+    const struct script *script;  /* NULL: a function */
+    const struct script_lib *lib; /* of the function */
     const char *name;
     unsigned flags;
     bool read_only; /* the command says so */
     size_t key_count;
 };
 enum rc scripts_run(struct cmd_ctx *ctx, const struct script_what *what) NODISCARD;
+/* Compiles and runs a library's code, and tells what it logs. */
+enum rc scripts_lib_load(struct scripts *scripts, struct bytes code, uint64_t limit_ns,
+                         struct script_lib **ret_lib, struct err *err) NODISCARD;
+
+/* cmd/cmd_eval.c */
+enum rc script_numkeys_check(struct cmd_ctx *ctx, int64_t count) NODISCARD;
+bool script_is_sync_or_async(struct bytes word);
 
 /* busy.c */
 /* From time to time while a script runs: after busy-reply-threshold the others are answered. Not

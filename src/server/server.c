@@ -164,6 +164,8 @@ enum rc server_new(const struct server_options *options, struct server **ret_ser
         .fd = options->signal_fd, .events = LOOP_READ, .ready = signal_ready, .arg = server};
     enum rc rc = databases_open(server, err);
     if (rc == RC_OK)
+        rc = functions_open(&server->scripts->functions, server->scripts, err);
+    if (rc == RC_OK)
         rc = models_open(server, err);
     if (rc == RC_OK) {
         server->expire = expire_new(&(struct expire_options){

@@ -25,4 +25,5 @@ const struct store_space types_spaces[TYPES_SPACE_COUNT] = {
     {.number = SPACE_TILE, .kind = SPACE_LENGTH, .name = "tile"},
     {.number = SPACE_TILEMARK, .kind = SPACE_LENGTH, .name = "tilemark"},
     {.number = SPACE_TILEMETA, .kind = SPACE_LENGTH, .name = "tilemeta"},
+    {.number = SPACE_FUNCTION, .kind = SPACE_LENGTH, .name = "function"},
 };

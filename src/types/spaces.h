@@ -11,6 +11,7 @@
  *   8       tile    length  type of tiles           packed key [‖ ms(8)]: models/tile/tile_int.h
  *   9       tilemark length type of tiles           the same: what the shards do not have
  *   10      tilemeta length type, or "."            packed key; tile's own
+ *   11      function length empty                   name of a library; server/functions.c
  * header is "kv" and the name of the namespace. A namespace's deadlines are one group, and so is
  * its garbage: both are read in order. Inodes and edges are those of models/fs/entry.h.
  *
@@ -29,7 +30,8 @@ enum types_space { /* on disk: append, never renumber */
                    SPACE_TILE = 8,
                    SPACE_TILEMARK = 9,
                    SPACE_TILEMETA = 10,
+                   SPACE_FUNCTION = 11,
 };
-enum { TYPES_SPACE_COUNT = 9 };
+enum { TYPES_SPACE_COUNT = 10 };
 
 extern const struct store_space types_spaces[TYPES_SPACE_COUNT];

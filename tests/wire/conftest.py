@@ -28,7 +28,7 @@ import redis
 import land
 import tilekit
 from diff.runner import Pair
-from diff.servers import terraced_path
+from diff.servers import Oracle, terraced_path
 from mariadb import MariaDB
 from waiting import LIMIT_SECONDS
 
@@ -169,6 +169,13 @@ def start(request, tmp_path):
         server.errors.close()
     shutil.rmtree(tmp_path, ignore_errors=True)
     assert_sound(said)
+
+
+@pytest.fixture(scope="module")
+def oracle():
+    oracle = Oracle()
+    yield oracle
+    oracle.stop()
 
 
 @pytest.fixture

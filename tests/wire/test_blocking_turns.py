@@ -3,16 +3,8 @@
 nothing. What redis-server does with the same lines is the measure."""
 import pytest
 
-from diff.servers import Oracle
 from talk import Link
 from waiting import wait_until
-
-
-@pytest.fixture(scope="module")
-def oracle():
-    oracle = Oracle()
-    yield oracle
-    oracle.stop()
 
 
 class Crowd:

@@ -18,13 +18,6 @@ REDIS_CLI = "redis-cli"
 BOTH = TERRACE, REDIS_CLI
 
 
-@pytest.fixture(scope="module")
-def oracle():
-    oracle = Oracle()
-    yield oracle
-    oracle.stop()
-
-
 class Running:
     """A program whose standard output is a terminal or a pipe."""
 

@@ -10,13 +10,6 @@ from talk import Link
 from waiting import wait_until
 
 
-@pytest.fixture(scope="module")
-def oracle():
-    oracle = Oracle()
-    yield oracle
-    oracle.stop()
-
-
 @pytest.fixture
 def both(server, oracle):
     Link(oracle).say("FLUSHALL", "CONFIG SET requirepass ''")

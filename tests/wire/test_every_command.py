@@ -10,18 +10,10 @@ import pytest
 import redis
 
 from conftest import ROOT, TERRACE
-from diff.servers import Oracle
 
 COMPARED_FLAGS = {"readonly", "write", "fast", "admin", "pubsub", "noscript", "movablekeys"}
 # Shard channels are no keys here; Redis marks theirs "not_key" and GETKEYS leaves them out.
 OTHER_POSITIONS = {"spublish", "ssubscribe", "sunsubscribe"}
-
-
-@pytest.fixture(scope="module")
-def oracle():
-    oracle = Oracle()
-    yield oracle
-    oracle.stop()
 
 
 def plain_client(port):

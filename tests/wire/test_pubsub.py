@@ -2,18 +2,10 @@
 """Channels, patterns, shard channels and keyspace events; redis-server is asked the same."""
 import pytest
 
-from diff.servers import Oracle
 from talk import Link
 from waiting import wait_until
 
 LIMITED = "only (P|S)SUBSCRIBE / (P|S)UNSUBSCRIBE / PING / QUIT / RESET are allowed in this context"
-
-
-@pytest.fixture(scope="module")
-def oracle():
-    oracle = Oracle()
-    yield oracle
-    oracle.stop()
 
 
 @pytest.fixture

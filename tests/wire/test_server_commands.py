@@ -7,18 +7,10 @@ import re
 import pytest
 
 from diff.resp import Closed, show
-from diff.servers import Oracle
 from talk import Link
 from waiting import wait_until
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
-
-@pytest.fixture(scope="module")
-def oracle():
-    oracle = Oracle()
-    yield oracle
-    oracle.stop()
-
 
 @pytest.fixture
 def both(server, oracle):

@@ -4,16 +4,8 @@ import re
 
 import pytest
 
-from diff.servers import Oracle
 from talk import Link
 from waiting import wait_until
-
-
-@pytest.fixture(scope="module")
-def oracle():
-    oracle = Oracle()
-    yield oracle
-    oracle.stop()
 
 
 @pytest.fixture

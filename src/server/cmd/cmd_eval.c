@@ -5,18 +5,24 @@
 
 #include "base/banned.h"
 
-static enum rc numkeys_read(struct cmd_ctx *ctx, size_t *ret_count)
+enum rc script_numkeys_check(struct cmd_ctx *ctx, int64_t count)
 {
-    int64_t count;
-    enum rc rc = cmd_int(ctx, 2, &count);
-    if (rc != RC_OK)
-        return rc;
     if (count > (int64_t)ctx->argc - 3)
         return cmd_error(ctx, "Number of keys can't be greater than number of args");
     if (count < 0)
         return cmd_error(ctx, "Number of keys can't be negative");
-    *ret_count = (size_t)count;
     return RC_OK;
+}
+
+static enum rc numkeys_read(struct cmd_ctx *ctx, size_t *ret_count)
+{
+    int64_t count;
+    enum rc rc = cmd_int(ctx, 2, &count);
+    if (rc == RC_OK)
+        rc = script_numkeys_check(ctx, count);
+    if (rc == RC_OK)
+        *ret_count = (size_t)count;
+    return rc;
 }
 
 static enum rc script_call(struct cmd_ctx *ctx, struct script *script, size_t key_count,
@@ -98,7 +104,8 @@ bool server__script_writes(struct server *server, const struct cmd *cmd, const s
     char sha[SHA1_HEX_BYTES + 1];
     unsigned flags = SCRIPT_COMPAT;
     size_t line;
-    if (cmd->run == cmd_eval_ro || cmd->run == cmd_evalsha_ro || argc < 2)
+    if (cmd->run == cmd_eval_ro || cmd->run == cmd_evalsha_ro || cmd->run == cmd_fcall_ro ||
+        argc < 2)
         return false;
     if (cmd->run == cmd_eval) {
         if (script_shebang(argv[1], &flags, &line, &err) != RC_OK)
@@ -106,6 +113,10 @@ bool server__script_writes(struct server *server, const struct cmd *cmd, const s
     } else if (cmd->run == cmd_evalsha && sha_read(argv[1], sha)) {
         const struct script *script = scripts_find(server->scripts, sha);
         flags = script ? script->flags : SCRIPT_COMPAT;
+    } else if (cmd->run == cmd_fcall) { /* one that is not loaded yet may */
+        const struct function *function =
+            library_function(&server->scripts->functions.set, argv[1]);
+        flags = function ? function->is->flags : SCRIPT_COMPAT;
     }
     return flags & SCRIPT_COMPAT || !(flags & SCRIPT_NO_WRITES);
 }
@@ -139,14 +150,14 @@ enum rc cmd_script_exists(struct cmd_ctx *ctx)
     return RC_OK;
 }
 
-static bool is_sync_or_async(struct bytes word)
+bool script_is_sync_or_async(struct bytes word)
 {
     return cmd_arg_is(word, "SYNC") || cmd_arg_is(word, "ASYNC");
 }
 
 enum rc cmd_script_flush(struct cmd_ctx *ctx)
 {
-    if (ctx->argc > 3 || (ctx->argc == 3 && !is_sync_or_async(ctx->argv[2])))
+    if (ctx->argc > 3 || (ctx->argc == 3 && !script_is_sync_or_async(ctx->argv[2])))
         return cmd_error(ctx, "SCRIPT FLUSH only support SYNC|ASYNC option");
     scripts_flush(ctx->server->scripts);
     resp_add_status(ctx->reply, "OK");
